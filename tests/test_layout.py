@@ -122,6 +122,11 @@ def test_every_module_has_a_docstring() -> None:
     assert [name(f) for f in python_files() if not ast.get_docstring(tree(f))] == []
 
 
+def test_git_ignores_no_source() -> None:
+    sources = {*core_files(), *(f for pack in PACKS for f in pack.rglob("*.py"))}
+    assert sorted(name(f) for f in sources - set(tracked())) == []
+
+
 def test_every_part_of_the_core_has_a_place_in_the_order() -> None:
     parts = {f.relative_to(CORE).parts[0].removesuffix(".py") for f in core_files()} - {"__init__"}
     assert parts - set(ARROWS) == set()
