@@ -170,6 +170,28 @@ def test_the_entry_module_of_a_pack_imports_only_the_plugin_interface() -> None:
     assert wrong == []
 
 
+def assigned(path: Path) -> dict[str, ast.expr | None]:
+    """The names that a module assigns at its top."""
+    found: dict[str, ast.expr | None] = {}
+    for node in tree(path).body:
+        if isinstance(node, ast.Assign):
+            found |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node.value
+    return found
+
+
+def test_every_family_of_a_pack_is_listed() -> None:
+    for pack in PACKS:
+        families = assigned(pack / "__init__.py").get("FAMILIES")
+        if families is None:
+            continue
+        having = {f.stem for f in pack.glob("*.py") if {"table", "pack"} & assigned(f).keys()}
+        listed = ast.literal_eval(families)
+        assert having - set(listed) == set(), f"{pack.name}: not in FAMILIES"
+        assert len(listed) == len(set(listed)), f"{pack.name}: FAMILIES has a name twice"
+
+
 def dotted(node: ast.AST) -> str:
     """`a.b.c` of an attribute access on a plain name, else nothing."""
     parts: list[str] = []
