@@ -6,11 +6,11 @@ with ``when`` that holds, the highest ``since``. Equal rank is a conflict, raise
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from atonnx.dispatch.row import NodeView, Translation, target_name
+from atonnx.dispatch.row import NodeView, Translation, canonical, target_name
 from atonnx.errors import PluginConflictError, PluginError
 
 __all__ = ["Candidate", "DispatchTable", "merge"]
@@ -200,7 +200,7 @@ def merge(rows: Iterable[Translation], opset: int, prefer: Mapping[Any, str] | N
         by_target.setdefault(row.target, []).append(row)
     wanted: dict[str, str] = {}
     for key, plugin in (prefer or {}).items():
-        name = canonical_key(key)
+        name = _prefer_key(key, by_target)
         owners = sorted({row.plugin for row in by_target.get(name, ())})
         if owners and plugin not in owners:
             raise PluginError(
@@ -212,10 +212,11 @@ def merge(rows: Iterable[Translation], opset: int, prefer: Mapping[Any, str] | N
     return DispatchTable(opset, {target: tuple(found) for target, found in by_target.items()}, wanted)
 
 
-def canonical_key(key: Any) -> str:
-    """A key of ``prefer`` as the table has it; names without a namespace (passes, domains) stay."""
-    if isinstance(key, str) and "::" not in key and not key.startswith("torch.ops."):
-        return key
+def _prefer_key(key: Any, targets: Container[str]) -> str:
+    """A key of ``prefer`` as the table has it; what is no target (a pass, a domain) stays as it is."""
+    if isinstance(key, str) and "::" not in key:
+        name = canonical(key) if "." in key else key
+        return name if name in targets else key
     return target_name(key)
 
 
