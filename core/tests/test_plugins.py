@@ -355,3 +355,37 @@ def test_importing_and_loading_import_neither_torch_nor_onnx():
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": ""}
     )
     assert (done.stderr, done.stdout.strip()) == ("", "set()")
+
+
+def test_installed_plugins_are_found_by_their_entry_points(tmp_path):
+    """Four distributions, three of them broken, as pip would have installed them."""
+    sources = {
+        "good_pack": "from atonnx.plugins import hookimpl\nATONNX_API = (1, 0)\n",
+        "broken_pack": "raise RuntimeError('no luck')\n",
+        "misspelt_pack": "from atonnx.plugins import hookimpl\nATONNX_API = (1, 0)\n"
+        "@hookimpl\ndef atonnx_pases(): return []\n",
+        "future_pack": "ATONNX_API = (2, 0)\n",
+    }
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+        info = tmp_path / f"{name}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(f"[atonnx]\n{name} = {name}\n")
+    environment = os.environ | {
+        "PYTHONPATH": str(tmp_path),
+        "ATONNX_PLUGINS": ",".join(sources),
+        "PYTHONWARNINGS": "ignore",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from atonnx.plugins import load\nfor r in load().records: print(r)"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    told = {line.split()[1]: line for line in done.stdout.splitlines() if "_pack " in line}
+    assert done.returncode == 0, done.stderr
+    assert told["good_pack"] == "plugin good_pack (good_pack 1.2): loaded"
+    assert "RuntimeError: no luck" in told["broken_pack"]
+    assert "atonnx_pases" in told["misspelt_pack"] and "atonnx_passes" in told["misspelt_pack"]
+    assert "2.0" in told["future_pack"] and "1.0" in told["future_pack"]

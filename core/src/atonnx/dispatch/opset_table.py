@@ -35,6 +35,11 @@ class OpsetTable:
         """The row that writes the operator's version of ``opset`` for higher targets."""
         return self._find("above", op_type, domain, opset)
 
+    def of(self, op_type: str, domain: str) -> tuple[OpsetRow, ...]:
+        """The directed rows of an operator, by version."""
+        found = [row for key, rows in self._directed.items() if key[1:3] == (op_type, domain) for row in rows]
+        return tuple(sorted(found, key=lambda row: (row.kind, row.opset, row.plugin, row.where)))
+
     def same(self, op_type: str, domain: str) -> tuple[tuple[int, ...], ...]:
         """The groups of versions that mean the same."""
         return self._same.get((op_type, domain), ())

@@ -37,6 +37,10 @@ COMPLEX_USES: tuple[ComplexUse, ...] = get_args(ComplexUse)
 class NodeView(Protocol):
     """What a row's ``when`` sees of a node."""
 
+    @property
+    def value(self) -> Any:
+        """The node's own result: a FakeTensor, a size, a number, or a tuple of them."""
+
     def arg(self, name: str) -> Any:
         """The value of the schema's argument of that name, its default if the call leaves it out."""
 

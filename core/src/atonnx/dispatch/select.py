@@ -88,6 +88,17 @@ class DispatchTable:
         names = set(self._rows) | set(self._custom)
         return tuple(sorted(t for t in names if any(row.serves(self.opset) for row in self._of(t))))
 
+    def conflicts(self) -> list[PluginConflictError]:
+        """The targets that cannot be looked up, whatever the node: rows of equal rank without ``when``."""
+        found: dict[str, PluginConflictError] = {}
+        for target in self.targets():
+            for complex in (False, True):
+                try:
+                    self.find(target, None, complex)
+                except PluginConflictError as error:
+                    found.setdefault(target, error)
+        return list(found.values())
+
     def with_custom(self, rows: Iterable[Translation]) -> DispatchTable:
         """A table in which these rows, the user's own, come before all others."""
         custom = dict(self._custom)

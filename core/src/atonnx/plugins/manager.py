@@ -224,9 +224,14 @@ class Plugins:
         """(plugin, sample) of all test inputs."""
         return self._keep("op_samples", lambda: self._pairs("atonnx_op_samples", lambda item: True))
 
-    def cli(self, commands: Any) -> None:
-        """Let plugins add their sub-commands."""
-        self._ask("atonnx_cli", lambda answer: answer, commands=commands)
+    def cli(self, make: Callable[[], T]) -> list[tuple[str, T]]:
+        """(plugin, its own ``make()``) of the plugins that add sub-commands to what they are given."""
+        found: list[tuple[str, T]] = []
+        for impl in self._impls("atonnx_cli"):
+            own = make()
+            asked = self._call(impl, "atonnx_cli", lambda answer: None, {"commands": own})
+            found += [(plugin, own) for plugin, _ in asked]
+        return found
 
     def _pairs(self, hook: str, fits: Callable[[Any], bool]) -> tuple[tuple[str, Any], ...]:
         def convert(answer: Any) -> list[Any]:
@@ -246,15 +251,24 @@ class Plugins:
 
     def _ask(self, hook: str, convert: Callable[[Any], T], **arguments: Any) -> list[tuple[str, T]]:
         """Every plugin's answer. Hooks are called one by one, so that a failure is one plugin's own."""
-        impls = getattr(self._manager.hook, hook).get_hookimpls()
-        answers = []
-        for impl in sorted(impls, key=lambda impl: impl.plugin_name):
-            try:
-                answer = impl.function(*(arguments[name] for name in impl.argnames))
-                answers.append((impl.plugin_name, convert(answer)))
-            except (Exception, SystemExit) as error:  # a plugin may fail in any way
-                self._fail(impl.plugin_name, hook, error)
+        answers: list[tuple[str, T]] = []
+        for impl in self._impls(hook):
+            answers += self._call(impl, hook, convert, arguments)
         return answers
+
+    def _impls(self, hook: str) -> list[pluggy.HookImpl]:
+        return sorted(getattr(self._manager.hook, hook).get_hookimpls(), key=lambda impl: impl.plugin_name)
+
+    def _call(
+        self, impl: pluggy.HookImpl, hook: str, convert: Callable[[Any], T], arguments: Mapping[str, Any]
+    ) -> list[tuple[str, T]]:
+        """One plugin's answer; none if it fails."""
+        try:
+            answer = impl.function(*(arguments[name] for name in impl.argnames))
+            return [(impl.plugin_name, convert(answer))]
+        except (Exception, SystemExit) as error:  # a plugin may fail in any way
+            self._fail(impl.plugin_name, hook, error)
+            return []
 
     def _fail(self, plugin: str, hook: str, error: BaseException) -> None:
         record = self.record(plugin)
@@ -267,7 +281,7 @@ class Plugins:
             self._told.add((plugin, hook))
             told = PluginRecord(record.name, record.distribution, record.version, record.value)
             told.fail(error, during=hook)
-            warnings.warn(str(told), OnnxExporterWarning, stacklevel=5)
+            warnings.warn(str(told), OnnxExporterWarning, stacklevel=6)
 
 
 def _label(key: Any) -> str:
