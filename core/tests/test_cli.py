@@ -270,10 +270,10 @@ def test_an_object_is_a_module_a_function_or_a_program(file):
     assert (full.kwargs, full.dynamic_shapes) == ({"scale": 3.0}, {"x": {0: "batch"}, "scale": None})
     assert full.args[0].shape == (2, 3)
     short = load_source(f"{file}:short")
-    assert (len(short.args), short.kwargs, short.dynamic_shapes) == (1, None, None)
+    assert (len(short.args), short.kwargs, short.dynamic_shapes) == (1, {}, None)
     for name in ("program", "captured"):
         source = load_source(f"{file}:{name}")
-        assert source.is_program and source.verify_args is None
+        assert source.is_program and source.inputs == (None, None)
 
 
 def test_a_module_has_its_arguments_beside_it(file):

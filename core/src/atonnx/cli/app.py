@@ -124,7 +124,7 @@ def export(
     if verify:
         from atonnx.program import verify_program
 
-        verification = verify_program(program, found.verify_args, found.kwargs)
+        verification = verify_program(program, *found.inputs)
         print(str(verification))
         if not verification.ok:
             raise typer.Exit(1)

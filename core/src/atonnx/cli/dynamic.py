@@ -42,7 +42,7 @@ def dynamic_shapes(texts: Iterable[str], source: Source) -> dict[str, Any]:
     wanted = parse(texts)
     parameters = inspect.signature(source.model.forward)
     try:
-        bound = parameters.bind(*source.args, **(source.kwargs or {})).arguments
+        bound = parameters.bind(*source.args, **source.kwargs).arguments
     except TypeError as error:
         raise _wrong(f"the example arguments do not fit the model: {error}") from error
     for parameter in parameters.parameters.values():

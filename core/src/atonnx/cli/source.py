@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ class Source:
 
     model: Any
     args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] | None = None
+    kwargs: dict[str, Any] = field(default_factory=dict)
     dynamic_shapes: Any = None
 
     @property
@@ -32,9 +32,13 @@ class Source:
         return isinstance(self.model, torch.export.ExportedProgram)
 
     @property
-    def verify_args(self) -> tuple[Any, ...] | None:
-        """The arguments to verify with, None for those of the program itself."""
-        return None if self.is_program and not self.args and not self.kwargs else self.args
+    def inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]] | tuple[None, None]:
+        """The arguments to verify with, nothing for those that a program has with it."""
+        return (
+            (None, None)
+            if self.is_program and not self.args and not self.kwargs
+            else (self.args, self.kwargs)
+        )
 
 
 def load_source(text: str) -> Source:
@@ -91,7 +95,7 @@ def _of_tuple(found: tuple[Any, ...], name: str) -> Source:
         )
     missing: tuple[Any, ...] = (None,) * (4 - len(found))
     model, args, kwargs, dynamic_shapes = found + missing
-    return Source(model, _tuple_of(args), kwargs, dynamic_shapes)
+    return Source(model, _tuple_of(args), dict(kwargs or {}), dynamic_shapes)
 
 
 def _beside(model: Any, module: ModuleType, path: Path) -> Source:
@@ -107,7 +111,7 @@ def _beside(model: Any, module: ModuleType, path: Path) -> Source:
             "or name a function that returns (model, args, kwargs, dynamic_shapes)",
             param_hint=_HINT,
         )
-    return Source(model, _tuple_of(args), kwargs, getattr(module, "dynamic_shapes", None))
+    return Source(model, _tuple_of(args), dict(kwargs or {}), getattr(module, "dynamic_shapes", None))
 
 
 def _tuple_of(args: Any) -> tuple[Any, ...]:

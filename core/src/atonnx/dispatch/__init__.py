@@ -16,7 +16,7 @@ from atonnx.dispatch.row import (
     target_name,
 )
 from atonnx.dispatch.select import Candidate, DispatchTable, merge
-from atonnx.dispatch.signature import check_row, check_signature
+from atonnx.dispatch.signature import check_row, check_signature, python_name
 from atonnx.dispatch.table import OpsetPack, Table
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "check_row",
     "check_signature",
     "merge",
+    "python_name",
     "target_name",
 ]
