@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import itertools
 import math
 import operator
@@ -332,6 +333,9 @@ def test_check_row_names_plugin_and_function_and_passes_targets_without_schema()
     check_row(Translation("aten::gelu", gelu, overload=aten.gelu.default))
     check_row(Translation("_operator::add", lambda op, a, b: None, overload=operator.add))
     check_row(Translation("ns::string", gelu))
+    check_row(Translation("aten::gelu", functools.partial(gelu), overload=aten.gelu.default))
+    with pytest.raises(PluginError, match="functools.partial"):
+        check_row(Translation("aten::relu", functools.partial(gelu), overload=aten.relu.default))
     wrong = Translation("aten::relu", gelu, plugin="mine")
     with pytest.raises(PluginError, match="gelu of plugin mine takes"):
         check_row(wrong, aten.relu.default)

@@ -279,7 +279,8 @@ def test_translation_tables_get_the_opset():
 def test_two_decompositions_of_one_overload_are_a_conflict_where_it_is_looked_up():
     one = plugin(atonnx_decompositions=lambda: {"ns::a": refuse, "ns::keep": None})
     two = plugin(atonnx_decompositions=lambda: [{"ns::a": row, "ns::b": row, "ns::keep": None}, row])
-    table, providers = loaded(Point("one", one), Point("two", two)).decompositions()
+    decompositions = loaded(Point("one", one), Point("two", two)).decompositions()
+    table, providers = decompositions
     assert table["ns::b"] == ("two", row)
     assert table["ns::keep"][1] is None, "the same answer twice is no conflict"
     assert table.get("ns::none") is None
@@ -289,6 +290,10 @@ def test_two_decompositions_of_one_overload_are_a_conflict_where_it_is_looked_up
     assert caught.value.plugins == ("one", "two")
     assert table.conflicts == {"ns::a": ("one", "two")}
     assert table.preferring({"ns::a": "two"})["ns::a"] == ("two", row)
+    functions = decompositions.functions({"ns::a": "one"})
+    assert functions["ns::a"] is refuse and functions["ns::keep"] is None and "ns::none" not in functions
+    with pytest.raises(PluginConflictError, match="ns::a"):
+        decompositions.functions().get("ns::a")
 
 
 def test_two_passes_of_one_name_are_a_conflict_that_prefer_settles():

@@ -63,8 +63,12 @@ def _names(values: Iterable[Any]) -> str:
 
 def problems(plugins: Plugins) -> list[str]:
     """What is wrong with the plugins, each by itself and with one another; empty if nothing is."""
-    from atonnx.testing import check_plugin
-
+    try:
+        from atonnx.testing import check_plugin
+    except ModuleNotFoundError as error:
+        raise OnnxExporterError(
+            f"checking plugins needs {error.name}", hint="pip install atonnx-core[testing]"
+        ) from error
     found: list[str] = []
     for record in plugins.records:
         if record.state == "loaded":

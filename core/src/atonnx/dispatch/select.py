@@ -38,7 +38,7 @@ class Candidate:
             facts.append(f"priority {row.priority}")
         if row.complex != "none":
             facts.append(f"complex {row.complex}")
-        owner = "custom" if self.custom else row.plugin or "(no plugin)"
+        owner = row.plugin or ("custom" if self.custom else "(no plugin)")
         name = getattr(row.fn, "__qualname__", type(row.fn).__name__)
         return f"{owner}: {name} [{', '.join(facts)}] {row.where} - {self.verdict}"
 
@@ -119,7 +119,7 @@ class DispatchTable:
         return any(row is own for own in self._custom.get(row.target, ()))
 
     def _owner(self, row: Translation) -> str:
-        return "custom" if self._is_custom(row) else row.plugin or "(no plugin)"
+        return row.plugin or ("custom" if self._is_custom(row) else "(no plugin)")
 
     def _level(self, row: Translation) -> Level:
         """The rank. ``since`` orders plain rows only: it does not say which of two conditions counts."""

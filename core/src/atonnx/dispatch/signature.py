@@ -28,8 +28,8 @@ def check_row(row: Translation, overload: Any = None) -> None:
     if getattr(overload, "_schema", None) is not None:
         checked = _checked.setdefault(row.fn, set())
         if overload not in checked:
-            name = f"{row.fn.__module__}.{row.fn.__qualname__}"
-            check_signature(overload, row.fn, f"{name} of plugin {row.plugin}" if row.plugin else name)
+            what = f"{_name(row.fn)} of plugin {row.plugin}" if row.plugin else ""
+            check_signature(overload, row.fn, what)
             checked.add(overload)
 
 
@@ -38,7 +38,7 @@ def check_signature(overload: Any, fn: Callable[..., Any], what: str = "") -> No
 
     ``what`` says whose function it is. A schema's name that is a Python keyword ends in ``_``.
     """
-    who = what or f"{fn.__module__}.{fn.__qualname__}"
+    who = what or _name(fn)
     parameters = list(inspect.signature(fn).parameters.values())[1:]
     arguments = list(overload._schema.arguments)
     target = str(overload)
@@ -63,6 +63,11 @@ def check_signature(overload: Any, fn: Callable[..., Any], what: str = "") -> No
 def python_name(name: str) -> str:
     """The schema's name as a Python parameter: ``from`` is ``from_``."""
     return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    """The function's full name; an object that is called, a partial say, has none."""
+    return f"{fn.__module__}.{fn.__qualname__}" if hasattr(fn, "__qualname__") else repr(fn)
 
 
 _checked: WeakKeyDictionary[Callable[..., Any], set[Any]] = WeakKeyDictionary()

@@ -106,6 +106,11 @@ class Decompositions(NamedTuple):
     table: Offers[Any, tuple[str, Decomposition | None]]
     providers: list[tuple[str, Decomposition]]
 
+    def functions(self, prefer: Prefer | None = None) -> Offers[Any, Decomposition | None]:
+        """The table without plugins' names; a conflict that ``prefer`` does not settle is still lazy."""
+        named = ((key, plugin, fn) for key in self.table for plugin, (_, fn) in self.table.offers(key))
+        return Offers("decomposition of", named, prefer=prefer)
+
 
 class Plugins:
     """Typed access to what the plugins of ``records`` return.
