@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import pytest
@@ -443,9 +444,11 @@ def test_progress_is_a_line_for_each_stage_on_a_terminal(monkeypatch, tmp_path, 
             report("capture", 0, 1)
             report("capture", 1, 1)
             report("translate", 4, 9)
+            report("save", 0, 2)
+            report("done", 1, 1)
         monkeypatch.undo()
     text = path.read_text(encoding=encoding)
-    assert "capture" in text and "1/1" in text and "4/9" in text
+    assert "capture" in text and "1/1" in text and "9/9" in text and "2/2" in text and "done" not in text
     assert text.isascii() == plain
 
 
@@ -459,13 +462,15 @@ def test_without_a_terminal_there_is_no_progress(monkeypatch, tmp_path):
 
 
 def test_the_exporters_warnings_are_a_line(installed, run, pipeline, file, monkeypatch):
-    import warnings
-
     plain = pipeline.export
 
     def export(*args, **options):
-        warnings.warn("take care", OnnxExporterWarning, stacklevel=2)
+        warnings.warn("take care", OnnxExporterWarning, stacklevel=1)
+        warnings.warn("of this", UserWarning, stacklevel=2)
         return plain(*args, **options)
 
     pipeline.export = export
-    assert run("export", f"{file}:short", "-o", file.with_suffix(".onnx"))[2] == "warning: take care\n"
+    assert (
+        run("export", f"{file}:short", "-o", file.with_suffix(".onnx"))[2]
+        == "warning: take care\nwarning: of this\n"
+    )

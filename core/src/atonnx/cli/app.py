@@ -231,7 +231,7 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show the exporter's warnings as a line on stderr, without a place in the code."""
+    """Show the exporter's warnings, and those about the call from here, as a line on stderr."""
     shown = warnings.showwarning
 
     def show(
@@ -242,7 +242,7 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if issubclass(category, OnnxExporterWarning):
+        if issubclass(category, OnnxExporterWarning) or filename == __file__:
             print(f"warning: {message}", file=sys.stderr)
         else:
             shown(message, category, filename, lineno, file, line)

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 
 __all__ = ["Report", "terminal_progress"]
 
+DONE = "done"
+"""The stage that ends an export; it has no line."""
+
 Report = Callable[[str, int, int], None]
 """Called with (stage, done, total) as an export goes on."""
 
@@ -28,11 +31,17 @@ def terminal_progress() -> Iterator[Report | None]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=Console(file=sys.stdout),
+        # Lines written meanwhile go above the display, unless they go elsewhere.
+        redirect_stderr=sys.stderr.isatty(),
     )
     tasks: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
+            for task in progress.tasks:  # a stage is over when the next begins
+                progress.update(task.id, completed=task.total)
+            if stage == DONE:
+                return
             tasks[stage] = progress.add_task(stage, total=total)
         progress.update(tasks[stage], completed=done, total=total)
 
