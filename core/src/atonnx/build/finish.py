@@ -1,0 +1,207 @@
+"""From translated values to an ``onnx_ir.Model``: outputs, names, signature, imports, IR version."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from atonnx.build.builder import Builder
+from atonnx.build.metadata import Origin
+from atonnx.build.sizes import SymSize
+from atonnx.build.source import Source
+from atonnx.build.translator import Translator
+from atonnx.build.value import Value
+from atonnx.errors import OnnxExporterError, OnnxExporterWarning, both
+
+__all__ = ["finish", "ir_version"]
+
+_LOGGER = logging.getLogger("atonnx")
+_SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+_RANGES = "pkg.torch.export.ExportedProgram.range_constraints"
+_INPUT_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+_PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
+_OUTPUT_KIND = "pkg.torch.export.graph_signature.OutputSpec.kind"
+_ORIGINAL = "pkg.torch.onnx.original_node_name"
+_DEFAULT_IR_VERSION = 10  # of an export that asks for no opset, as torch.onnx
+
+
+def ir_version(imports: dict[str, int], *, functions: bool, dtypes: set[ir.DataType]) -> int:
+    """The lowest IR version that the opset, functions and dtypes of a model need."""
+    standard = {domain: version for domain, version in imports.items() if domain in ("", "ai.onnx.ml")}
+    found = int(
+        onnx.helper.find_min_ir_version_for(
+            [onnx.helper.make_opsetid(domain, version) for domain, version in standard.items()],
+            ignore_unknown=True,
+        )
+    )
+    if functions:
+        found = max(found, 8)
+    for dtype in dtypes:
+        found = max(found, _DTYPE_IR.get(dtype, 3))
+    return found
+
+
+_DTYPE_IR = {
+    ir.DataType.BFLOAT16: 4,
+    ir.DataType.FLOAT8E4M3FN: 9,
+    ir.DataType.FLOAT8E4M3FNUZ: 9,
+    ir.DataType.FLOAT8E5M2: 9,
+    ir.DataType.FLOAT8E5M2FNUZ: 9,
+    ir.DataType.UINT4: 10,
+    ir.DataType.INT4: 10,
+    ir.DataType.FLOAT4E2M1: 11,
+    ir.DataType.FLOAT8E8M0: 12,
+    ir.DataType.UINT2: 13,
+    ir.DataType.INT2: 13,
+}
+
+
+def finish(
+    translator: Translator,
+    source: Source,
+    inputs: list[Value],
+    outputs: list[Any],
+    *,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    state: str,
+    default_opset: bool,
+) -> ir.Model:
+    """Make the model of what was translated."""
+    session = translator.session
+    graph = session.root.graph
+    builder = Builder(session.root, Origin())
+    for value in inputs:
+        value.metadata_props[_INPUT_KIND] = "USER_INPUT"
+        value.metadata_props[_PERSISTENT] = "None"
+    made = _outputs(builder, translator, source, outputs)
+    if state == "io":
+        _state_pairs(builder, translator, made)
+    elif translator.state:
+        names = ", ".join(sorted(translator.state))
+        warnings.warn(
+            f"the model writes to {names}; the ONNX model does not keep these new values. "
+            'Export with state="io" to have them as outputs.',
+            OnnxExporterWarning,
+            stacklevel=5,
+        )
+    _rename(graph.inputs, input_names, "Input")
+    _rename([value for value, kind in made if kind == "USER_OUTPUT"], output_names, "Output")
+    for value, kind in made:
+        value.metadata_props[_OUTPUT_KIND] = kind
+        graph.outputs.append(value)
+    for value in [*translator.weights, *session.root.constants.values()]:
+        if (value.uses() or value.is_graph_output()) and not value.is_initializer() and not value.is_graph_input():
+            graph.register_initializer(value)
+    graph.opset_imports.update(session.imports)
+    graph.metadata_props[_SIGNATURE] = source.signature_text
+    graph.metadata_props[_RANGES] = _range_text(translator, source)
+    functions = list(session.functions.values())
+    version = _DEFAULT_IR_VERSION
+    if not default_opset:
+        dtypes = {v.dtype for v in [*graph.inputs, *graph.initializers.values()] if v.dtype is not None}
+        dtypes |= {out.dtype for node in graph for out in node.outputs if out.dtype is not None}
+        version = ir_version(session.imports, functions=bool(functions), dtypes=dtypes)
+    from atonnx import __version__
+
+    return ir.Model(
+        graph,
+        ir_version=version,
+        producer_name="atonnx",
+        producer_version=__version__,
+        functions=functions,
+        metadata_props={"torch_version": torch.__version__},
+    )
+
+
+def _outputs(
+    builder: Builder, translator: Translator, source: Source, outputs: Sequence[Any]
+) -> list[tuple[Value, str]]:
+    made: list[tuple[Value, str]] = []
+    taken: set[Value] = set()
+    node = next(n for n in source.graph_module.graph.nodes if n.op == "output")
+    arguments = node.args[0] if isinstance(node.args[0], (list, tuple)) else (node.args[0],)
+    for index, (item, spec) in enumerate(zip(outputs, source.outputs, strict=True)):
+        if spec.kind not in ("USER_OUTPUT", "LOSS_OUTPUT"):
+            if isinstance(item, Value):
+                item.metadata_props[_OUTPUT_KIND] = spec.kind
+                translator.state[spec.target or str(index)] = item
+                translator.state_kinds[spec.target or str(index)] = "BUFFER"
+            continue
+        if item is None:
+            _LOGGER.warning(
+                "Output %s is None and is left out of the exported graph. Please ensure the graph output "
+                "order is expected.",
+                index,
+            )
+            continue
+        argument = arguments[index]
+        name = argument.name if isinstance(argument, torch.fx.Node) else f"output_{index}"
+        origin = Origin(fx=argument if isinstance(argument, torch.fx.Node) else None)
+        value = _as_output(Builder(builder.scope, origin), translator, item, argument, taken, name)
+        taken.add(value)
+        made.append((value, spec.kind))
+    return made
+
+
+def _as_output(
+    builder: Builder, translator: Translator, item: Any, argument: Any, taken: set[Value], name: str
+) -> Value:
+    value = builder.size(item) if isinstance(item, SymSize) else builder.as_value(item)
+    if isinstance(argument, torch.fx.Node) and not builder.origin.metadata:
+        producer = value.producer()
+        if producer is not None:
+            builder.origin.metadata.update(producer.metadata_props)
+        else:
+            from atonnx.build.metadata import fx_metadata
+
+            builder.origin.metadata.update(fx_metadata(argument))
+    if value.producer() is None or value.scope is not builder.scope or value in taken or value.const_value is not None:
+        dims, is_complex = value.dims, value.is_complex
+        value = builder.Identity(value)
+        value.dims, value.is_complex = dims, is_complex
+        value.name = translator.session.unique(name)
+        value.producer().name = f"node_{value.name}"  # type: ignore[union-attr]
+    return value
+
+
+def _state_pairs(builder: Builder, translator: Translator, made: list[tuple[Value, str]]) -> None:
+    """Each written buffer as an input, its new value as an output."""
+    weights = {value.const_value.name: value for value in translator.weights if value.const_value is not None}
+    for target, new in sorted(translator.state.items()):
+        old = weights.get(target)
+        kind = translator.state_kinds[target]
+        if old is not None:
+            old.const_value = None
+            builder.scope.graph.inputs.append(old)
+            old.metadata_props[_INPUT_KIND] = kind
+        value = new
+        if value.producer() is None or value in {v for v, _ in made}:
+            value = builder.Identity(new)
+        value.name = translator.session.unique(f"{target}_new")
+        made.append((value, "BUFFER_MUTATION" if old is not None else "USER_INPUT_MUTATION"))
+
+
+def _rename(values: Sequence[ir.Value], names: Sequence[str] | None, what: str) -> None:
+    if not names:
+        return
+    double = sorted({name for name in names if list(names).count(name) > 1})
+    if double:
+        raise both(OnnxExporterError, ValueError)(f"{what} names cannot be duplicated: {double}")
+    for value, name in zip(values, names, strict=False):
+        if value.name != name:
+            value.metadata_props[_ORIGINAL] = value.name or ""
+            value.name = name
+
+
+def _range_text(translator: Translator, source: Source) -> str:
+    """The program's ranges, symbols that the user named under their names."""
+    names = translator.session.axis_names
+    parts = [f"{names.get(symbol, symbol)}: {bounds}" for symbol, bounds in source.ranges.items()]
+    return "{" + ", ".join(parts) + "}"

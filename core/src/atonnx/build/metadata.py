@@ -1,0 +1,94 @@
+"""What each ONNX node tells of where it comes from (promises M1-M8).
+
+The strings are made once per FX node and stamped on every ONNX node as it is made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from atonnx.build._torch import OpOverload
+
+__all__ = ["KEYS", "Origin", "fx_metadata", "target_text", "user_source"]
+
+NAMESPACE = "namespace"
+CLASS_HIERARCHY = "pkg.torch.onnx.class_hierarchy"
+FX_NODE = "pkg.torch.onnx.fx_node"
+NAME_SCOPES = "pkg.torch.onnx.name_scopes"
+STACK_TRACE = "pkg.torch.onnx.stack_trace"
+PLUGIN = "pkg.atonnx.plugin"
+TRANSLATION = "pkg.atonnx.translation"
+KEYS = (NAMESPACE, CLASS_HIERARCHY, FX_NODE, NAME_SCOPES, STACK_TRACE)
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
+
+
+@dataclass(slots=True)
+class Origin:
+    """Which FX node is being translated, by which row; ``outs`` are its promised results."""
+
+    op: str = ""
+    fx: torch.fx.Node | None = None
+    plugin: str = ""
+    outs: tuple[Any, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def where(self) -> dict[str, str]:
+        """Fields for an error: op, node, source, plugin."""
+        return {
+            "op": self.op,
+            "node": self.fx.name if self.fx is not None else "",
+            "source": user_source(self.fx) if self.fx is not None else "",
+            "plugin": self.plugin,
+        }
+
+
+def target_text(target: Any) -> str:
+    """``aten.add.Tensor`` for an overload, the qualified name for other callables."""
+    if isinstance(target, OpOverload):
+        return str(target)
+    if isinstance(target, str):
+        return target
+    return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}".lstrip(".")
+
+
+def user_source(node: torch.fx.Node) -> str:
+    """``file:line, in function`` of the innermost frame that is the user's; empty when unknown."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return ""
+    file, line, name = next((f for f in reversed(frames) if not f[0].startswith(_TORCH)), frames[-1])
+    return f"{file}:{line}, in {name}"
+
+
+def fx_metadata(node: torch.fx.Node, outer: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The five keys of an FX node; ``outer`` are those of the node whose body it is in."""
+    target = target_text(node.target)
+    scopes: list[str] = []
+    classes: list[str] = []
+    for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+        scopes.append(path)
+        classes.append(kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
+    if not scopes and outer and outer.get(NAMESPACE):
+        namespace = f"{outer[NAMESPACE]}/{node.name}: {target}"
+        hierarchy = f"{outer[CLASS_HIERARCHY][:-1]}, {target!r}]"
+        names = f"{outer[NAME_SCOPES][:-1]}, {node.name!r}]"
+    else:
+        parts = [f"{scope}: {kind}" for scope, kind in zip(scopes, classes, strict=True)]
+        namespace = "/".join([*parts, f"{node.name}: {target}"])
+        hierarchy = repr([*classes, target])
+        names = repr([*scopes, node.name])
+    return {
+        NAMESPACE: namespace,
+        CLASS_HIERARCHY: hierarchy,
+        FX_NODE: node.format_node() or "",
+        NAME_SCOPES: names,
+        STACK_TRACE: node.meta.get("stack_trace") or "",
+    }

@@ -1,0 +1,9 @@
+"""From a module or a program to the ExportedProgram that is translated."""
+
+from __future__ import annotations
+
+from atonnx.capture.flags import exporting, is_in_onnx_export
+from atonnx.capture.functional import functional_form
+from atonnx.capture.strategies import Captured, capture
+
+__all__ = ["Captured", "capture", "exporting", "functional_form", "is_in_onnx_export"]

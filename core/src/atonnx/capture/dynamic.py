@@ -1,0 +1,123 @@
+"""Dynamic shapes as users write them: axis names taken out for torch.export, and found again after."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+import torch.utils._pytree as pytree
+
+__all__ = ["axis_names", "leaf_shapes", "without_names"]
+
+
+def without_names(dynamic_shapes: Any) -> Any:
+    """The same tree, axes that have a name given as ``Dim.DYNAMIC``."""
+    if isinstance(dynamic_shapes, str):
+        return torch.export.Dim.DYNAMIC
+    if isinstance(dynamic_shapes, dict):
+        return {key: without_names(value) for key, value in dynamic_shapes.items()}
+    if isinstance(dynamic_shapes, (list, tuple)):
+        return type(dynamic_shapes)(without_names(item) for item in dynamic_shapes)
+    return dynamic_shapes
+
+
+def leaf_shapes(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> list[tuple[Any, Any]]:
+    """(leaf, its dynamic shape or None) for every leaf of the inputs, in the order of flattening."""
+    if dynamic_shapes is None:
+        return []
+    if isinstance(dynamic_shapes, dict):
+        names = _argument_names(model, len(args))
+        specs = [dynamic_shapes.get(name) for name in names]
+        specs += [dynamic_shapes.get(name) for name in kwargs]
+    else:
+        specs = list(dynamic_shapes)
+    values = [*args, *kwargs.values()]
+    specs += [None] * (len(values) - len(specs))
+    return [pair for value, spec in zip(values, specs, strict=False) for pair in _leaves(value, spec)]
+
+
+def _argument_names(model: Any, count: int) -> list[str]:
+    forward = model.forward if isinstance(model, torch.nn.Module) else model
+    try:
+        return list(inspect.signature(forward).parameters)[:count]
+    except (TypeError, ValueError):
+        return []
+
+
+def _leaves(value: Any, spec: Any) -> Iterable[tuple[Any, Any]]:
+    children, context = _children(value)
+    if children is None:
+        yield value, spec
+        return
+    if isinstance(spec, dict):
+        keys = context if isinstance(context, list) and set(spec) <= set(context) else list(spec)
+        parts: list[Any] = [spec.get(key) for key in keys]
+    elif isinstance(spec, (list, tuple)):
+        parts = list(spec)
+    else:
+        parts = []
+    parts += [None] * (len(children) - len(parts))
+    for child, part in zip(children, parts, strict=False):
+        yield from _leaves(child, part)
+
+
+def _children(value: Any) -> tuple[list[Any] | None, Any]:
+    if isinstance(value, dict):
+        return list(value.values()), list(value)
+    if isinstance(value, (list, tuple)):
+        return list(value), None
+    node = pytree.SUPPORTED_NODES.get(type(value))
+    if node is None:
+        return None, None
+    children, context = node.flatten_fn(value)
+    return list(children), context
+
+
+def axis_names(
+    program: torch.export.ExportedProgram, shapes: Sequence[tuple[Any, Any]]
+) -> dict[sympy.Symbol, str]:
+    """Symbols of the program under the names that the user gave their axes.
+
+    The first name of a symbol holds; another one for it is a warning.
+    """
+    names: dict[sympy.Symbol, str] = {}
+    user = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    if shapes and len(user) != len(shapes):
+        warnings.warn(
+            "The model has another number of inputs than the flat dynamic_shapes. Axes are not renamed.",
+            stacklevel=2,
+        )
+        return names
+    for spec, (_, shape) in zip(user, shapes, strict=False):
+        value = values.get(getattr(spec.arg, "name", ""))
+        if not isinstance(value, torch.Tensor) or shape is None:
+            continue
+        axes = shape.items() if isinstance(shape, dict) else enumerate(shape)
+        for axis, label in axes:
+            name = label if isinstance(label, str) else _dim_name(label)
+            size = value.shape[axis]
+            if name is None or not isinstance(size, torch.SymInt):
+                continue
+            expr = size.node.expr
+            if not isinstance(expr, sympy.Symbol):
+                continue
+            known = names.setdefault(expr, name)
+            if known != name:
+                warnings.warn(
+                    f"# The axis name: {name} will not be used, since it shares "
+                    f"the same shape constraints with another axis: {known}.",
+                    stacklevel=2,
+                )
+    return names
+
+
+def _dim_name(label: Any) -> str | None:
+    name = getattr(label, "__name__", None)
+    return name if isinstance(name, str) and isinstance(label, torch.export.Dim) else None

@@ -1,0 +1,257 @@
+"""``export()``: the stages, one after the other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from atonnx.build.custom import custom_rows
+from atonnx.build.decompose import Decomposer
+from atonnx.build.finish import finish
+from atonnx.build.scope import NEWEST_OPSET, Session
+from atonnx.build.sizes import SizeFacts
+from atonnx.build.source import from_program
+from atonnx.build.spec import register_schema
+from atonnx.build.translator import Translator
+from atonnx.capture import Captured, capture, functional_form
+from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge
+from atonnx.dispatch.known import distribution_of
+from atonnx.errors import OnnxExporterError, both
+from atonnx.passes import run_passes
+from atonnx.plugins import Plugins, load
+from atonnx.program import ONNXProgram
+
+__all__ = ["export"]
+
+Progress = Callable[[str, int, int], None]
+
+_LOCK = threading.RLock()  # around what is global to the process: capture and its patches
+
+
+def export(
+    model: Any,
+    args: Any = (),
+    f: str | os.PathLike[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    optimize: bool = True,
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    prefer: Mapping[str, str] | None = None,
+    state: str = "drop",
+    progress: Progress | None = None,
+) -> ONNXProgram:
+    """Export a model to ONNX.
+
+    Args:
+        model: An ``nn.Module`` or an ``ExportedProgram``.
+        args: Example positional inputs: a tuple, or one tensor. A dict at its end is ``kwargs``.
+        f: Where to save the model; the program is returned all the same.
+        kwargs: Example keyword inputs.
+        verbose: Print a line per stage. ``None`` is quiet.
+        input_names: Names for the graph inputs, in order.
+        output_names: Names for the graph outputs, in order.
+        opset_version: The opset that the model is to have, 11 to 28. Default 20.
+        dynamo: Accepted as in ``torch.onnx.export``; only True is possible.
+        external_data: Save weights beside the model, in ``<f>.data``.
+        dynamic_shapes: As in ``torch.export.export``; an axis may also be given as a name.
+        custom_translation_table: ``{torch.ops.ns.op.overload: function}``, before all other rows.
+        optimize: Run the graph passes.
+        export_params: Save the weights; without ``f`` it has no effect.
+        keep_initializers_as_inputs: Make weights inputs as well when saving.
+        prefer: ``{"aten::op": "plugin"}`` settles which plugin's row is taken.
+        state: What becomes of writes to buffers and inputs: ``"drop"`` warns and drops them,
+            ``"io"`` makes each buffer an input and its new value an output.
+        progress: Called with (stage, done, total) as the export goes on.
+
+    Returns:
+        The program: callable with torch tensors, and with ``save``.
+
+    Raises:
+        CaptureError: torch.export cannot capture the model.
+        UnsupportedOpError: operators have no translation; all are named.
+        OnnxExporterError: base of all errors.
+    """
+    opset = _checked_opset(opset_version)
+    if not dynamo:
+        raise both(OnnxExporterError, ValueError)(
+            "atonnx exports with torch.export only", hint="leave out dynamo=False, or use torch.onnx.export"
+        )
+    if state not in ("drop", "io"):
+        raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
+    args, kwargs = _arguments(args, kwargs)
+    say = _speaker(verbose)
+    plugins = load()
+    rows = custom_rows(custom_translation_table)
+    say("Obtain model graph with torch.export...")
+    report = progress or (lambda stage, done, total: None)
+    report("capture", 0, 1)
+    with _LOCK:
+        captured = capture(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes,
+            plugins.capture_patches(),
+            progress=lambda text: say(f"  torch.export.export(..., {text})"),
+        )
+    say("Translate the graph into ONNX...")
+    with _collector_suspended():
+        program = _convert(
+            captured, opset, plugins, rows, prefer, optimize, input_names, output_names, state,
+            opset_version is None, report, say,
+        )  # fmt: skip
+    if f is not None:
+        report("save", 0, 1)
+        program.save(
+            f,
+            include_initializers=export_params,
+            keep_initializers_as_inputs=keep_initializers_as_inputs,
+            external_data=external_data,
+        )
+        say(f"Saved to {os.fspath(f)}")
+    report("done", 1, 1)
+    return program
+
+
+def _convert(
+    captured: Captured,
+    opset: int,
+    plugins: Plugins,
+    custom: Sequence[Any],
+    prefer: Mapping[str, str] | None,
+    optimize: bool,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    state: str,
+    default_opset: bool,
+    report: Progress,
+    say: Callable[[str], None],
+) -> ONNXProgram:
+    table = dispatch_table(plugins, opset, prefer).with_custom(custom)
+    for name, dictionary in plugins.translation_tables(opset):
+        table = table.with_custom(custom_rows(dictionary, name))
+    for domain in plugins.domains().values():
+        for schema in domain.schemas:
+            register_schema(schema)
+    for _, program_pass in plugins.program_passes():
+        captured.working = program_pass(captured.working)
+    translator = _translator(captured, opset, plugins, prefer, table, report)
+    source = from_program(captured.working)
+    if translator.plan(source) is not None:
+        with _LOCK:
+            captured.working = functional_form(captured.working)
+        translator = _translator(captured, opset, plugins, prefer, table, report)
+        source = from_program(captured.working)
+        write = translator.plan(source)
+        if write is not None:
+            raise OnnxExporterError(f"{write.target} writes through a view, which the functional form kept")
+    translator.session.reserve([*(input_names or ()), *(output_names or ())])
+    inputs, outputs = translator.translate(source)
+    model = finish(
+        translator, source, inputs, outputs,
+        input_names=input_names, output_names=output_names, state=state, default_opset=default_opset,
+    )  # fmt: skip
+    if optimize:
+        say("Optimize the ONNX graph...")
+        run_passes(model, plugins.passes(prefer), report)
+    return ONNXProgram(model, captured.program)
+
+
+def _translator(
+    captured: Captured,
+    opset: int,
+    plugins: Plugins,
+    prefer: Mapping[str, str] | None,
+    table: DispatchTable,
+    report: Progress,
+) -> Translator:
+    facts = SizeFacts(captured.working.range_constraints)
+    session = Session(
+        opset,
+        OpsetTable(plugins.opset_rows(), prefer),
+        facts=facts,
+        axis_names=captured.axis_names,
+    )
+    decompositions = plugins.decompositions()
+    offers = decompositions.table.preferring(prefer or {})
+    decomposer = Decomposer(
+        {target: offers[target][1] for target in offers},
+        [provider for _, provider in decompositions.providers],
+        facts,
+    )
+    return Translator(
+        session,
+        table,
+        decomposer,
+        missing=lambda node: plugins.missing_translation(node, opset),
+        distribution_of=distribution_of,
+        loaded=frozenset(r.distribution for r in plugins.records if r.state == "loaded"),
+        failed_plugins=[str(record) for record in plugins.failed],
+        progress=report,
+    )
+
+
+def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[str, str] | None = None) -> DispatchTable:
+    """All plugins' rows, merged for an opset; kept as long as the process lives."""
+    key = (id(plugins), opset, tuple(sorted((prefer or {}).items())))
+    table = _TABLES.get(key)
+    if table is None:
+        table = _TABLES[key] = merge(plugins.translations(), opset, prefer or {})
+    return table
+
+
+_TABLES: dict[Any, DispatchTable] = {}
+
+
+def _checked_opset(opset_version: int | None) -> int:
+    if opset_version is None:
+        return DEFAULT_OPSET
+    if not MIN_OPSET <= opset_version <= NEWEST_OPSET:
+        raise both(OnnxExporterError, ValueError)(
+            f"opset_version={opset_version} cannot be exported",
+            hint=f"ask for an opset from {MIN_OPSET} to {NEWEST_OPSET}",
+        )
+    return opset_version
+
+
+def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    args = tuple(args)
+    if kwargs is None and args and isinstance(args[-1], dict):
+        return args[:-1], dict(args[-1])
+    return args, dict(kwargs or {})
+
+
+def _speaker(verbose: bool | None) -> Callable[[str], None]:
+    if not verbose:
+        return lambda text: None
+    return lambda text: print(f"[atonnx] {text}")
+
+
+@contextmanager
+def _collector_suspended() -> Iterator[None]:
+    """No cyclic garbage collection: it would walk all of torch's heap, over and over."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
