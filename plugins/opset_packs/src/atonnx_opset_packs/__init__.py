@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 ATONNX_API = (1, 0)
 
 # The family modules of this package. Each defines `pack`.
-FAMILIES: tuple[str, ...] = ()
+FAMILIES: tuple[str, ...] = (
+    "activation",
+    "cast",
+    "control",
+    "elementwise",
+    "nn",
+    "normalization",
+    "reduce",
+    "scatter",
+    "shape",
+)
 
 
 @hookimpl
