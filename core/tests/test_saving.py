@@ -223,9 +223,8 @@ def test_O32_saving_does_not_change_the_program(
     values = list(program.model.graph.initializers.values())
     program.save(tmp_path / "m.onnx", include_initializers=False, **options)
     assert (str(program.model), program.model_proto) == (text, before)
-    assert all(
-        a is b for (_, a), (_, b) in zip(values, program.model.graph.initializers.items(), strict=True)
-    )
+    after = program.model.graph.initializers.values()
+    assert all(a is b for a, b in zip(values, after, strict=True))
 
 
 def test_O29_external_data(program: ONNXProgram, tmp_path: Path) -> None:
@@ -241,7 +240,6 @@ def test_O29_external_data(program: ONNXProgram, tmp_path: Path) -> None:
     assert all(int(entry["offset"]) % 4096 == 0 for entry in entries.values())
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
     torch.testing.assert_close(run(str(tmp_path / "m.onnx")), expected())
-    assert onnx.load(tmp_path / "m.onnx") is not None
 
 
 def test_large_tensors_start_where_any_system_can_map_them(tmp_path: Path) -> None:
@@ -361,7 +359,7 @@ def test_weights_without_data(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="apply_weights"):
         program(X)
     assert not os.listdir(tmp_path)
-    assert "weight" not in repr(program) or "w" in repr(program)
+    assert "Derived" in repr(program)
     program.save(tmp_path / "m.onnx", include_initializers=False, keep_initializers_as_inputs=True)
     torch.testing.assert_close(run(str(tmp_path / "m.onnx"), **STATE), expected())
     program.apply_weights(STATE)

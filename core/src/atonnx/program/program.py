@@ -17,6 +17,7 @@ import torch
 from atonnx.build.dtypes import to_ir
 from atonnx.build.weights import Derived, Weight, leaves
 from atonnx.errors import OnnxExporterError, OnnxExporterWarning, both
+from atonnx.passes import optimize
 from atonnx.program import axes, saving, sessions
 from atonnx.program.arguments import bind
 from atonnx.program.sessions import make_session
@@ -46,6 +47,7 @@ class ONNXProgram:
         self.model = model
         self.exported_program = exported_program
         self.verification: Verification | None = None
+        self._applied: dict[str, torch.Tensor] = {}
         self._session: ort.InferenceSession | None = None
         self._files = ExitStack()
 
@@ -169,9 +171,9 @@ class ONNXProgram:
                     continue
                 if new is not tensor:
                     replaced.append((value, new))
-        used |= self._unused_weights()
+        known = used | self._unused_weights()
         for name in state_dict:
-            if name not in used:
+            if name not in known:
                 warnings.warn(
                     f"Weight {name!r} not found in the model. Skipped applying.",
                     OnnxExporterWarning,
@@ -179,12 +181,12 @@ class ONNXProgram:
                 )
         for value, new in replaced:
             value.const_value = new
+        # Verification runs the captured program with the same weights.
+        self._applied.update({name: state_dict[name] for name in used})
         self.release()
 
     def optimize(self) -> None:
         """Run the graph passes over the model, in place."""
-        from atonnx.passes import optimize
-
         optimize(self.model)
         self.release()
 

@@ -122,7 +122,7 @@ def verify_program(
     except Exception as error:  # ORT has an exception class for each of its status codes
         runtime_error = f"{type(error).__name__}: {error}"
     else:
-        expected = _expected(captured, args, kwargs)
+        expected = _expected(captured, program._applied, args, kwargs)
         names = [str(out.name) for out in program.model.graph.outputs]
         if len(expected) == len(actual):
             outputs = tuple(map(_compare, names, expected, actual))
@@ -147,20 +147,27 @@ def _check(program: ONNXProgram) -> str:
 
 
 def _expected(
-    captured: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
+    captured: torch.export.ExportedProgram,
+    applied: Mapping[str, torch.Tensor],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> list[torch.Tensor]:
-    """The outputs of the captured program, in the graph's layout."""
+    """The outputs of the captured program with the weights ``applied``, in the graph's layout."""
     module = captured.module(check_guards=False)
     args, kwargs = copied(captured, args, kwargs)
+    buffers = dict(module.named_buffers(remove_duplicate=False))
+    known = {name for name, _ in module.named_parameters(remove_duplicate=False)} | buffers.keys()
+    weights = {name: tensor for name, tensor in applied.items() if name in known}
     # The module shares its state with the captured program, and the user's model.
-    states = {name: (buffer, buffer._version, buffer.clone()) for name, buffer in module.named_buffers()}
+    written = {*buffers.values(), *(tensor for name, tensor in weights.items() if name in buffers)}
+    states = [(buffer, buffer._version, buffer.clone()) for buffer in written]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         try:
-            result = module(*args, **kwargs)
+            result = torch.func.functional_call(module, weights, tuple(args), dict(kwargs))
             leaves = captured.call_spec.out_spec.flatten_up_to(result)
             outputs = [_graph_layout(leaf).clone() for leaf in leaves if leaf is not None]
         finally:
-            for buffer, version, before in states.values():
+            for buffer, version, before in states:
                 if buffer._version != version:
                     buffer.copy_(before)
     return outputs
