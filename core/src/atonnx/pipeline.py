@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,7 @@ from atonnx.build.source import from_program
 from atonnx.build.spec import register_schema
 from atonnx.build.translator import Translator
 from atonnx.capture import Captured, capture, functional_form
-from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge
+from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
 from atonnx.errors import OnnxExporterError, both
 from atonnx.passes import run_passes
@@ -51,7 +52,7 @@ def export(
     optimize: bool = True,
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
-    prefer: Mapping[str, str] | None = None,
+    prefer: Mapping[Any, str] | None = None,
     state: str = "drop",
     progress: Progress | None = None,
 ) -> ONNXProgram:
@@ -133,7 +134,7 @@ def _convert(
     opset: int,
     plugins: Plugins,
     custom: Sequence[Any],
-    prefer: Mapping[str, str] | None,
+    prefer: Mapping[Any, str] | None,
     optimize: bool,
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
@@ -143,9 +144,7 @@ def _convert(
     say: Callable[[str], None],
 ) -> ONNXProgram:
     table = dispatch_table(plugins, opset, prefer).with_custom(custom)
-    for name, dictionary in plugins.translation_tables(opset):
-        table = table.with_custom(custom_rows(dictionary, name))
-    for domain in plugins.domains().values():
+    for domain in plugins.domains().preferring(prefer or {}).values():
         for schema in domain.schemas:
             register_schema(schema)
     for _, program_pass in plugins.program_passes():
@@ -176,7 +175,7 @@ def _translator(
     captured: Captured,
     opset: int,
     plugins: Plugins,
-    prefer: Mapping[str, str] | None,
+    prefer: Mapping[Any, str] | None,
     table: DispatchTable,
     report: Progress,
 ) -> Translator:
@@ -188,17 +187,14 @@ def _translator(
         axis_names=captured.axis_names,
     )
     decompositions = plugins.decompositions()
-    offers = decompositions.table.preferring(prefer or {})
     decomposer = Decomposer(
-        {target: offers[target][1] for target in offers},
-        [provider for _, provider in decompositions.providers],
-        facts,
+        decompositions.functions(prefer), [provider for _, provider in decompositions.providers], facts
     )
     return Translator(
         session,
         table,
         decomposer,
-        missing=lambda node: plugins.missing_translation(node, opset),
+        missing=lambda node: plugins.missing_translation(node, opset, prefer),
         distribution_of=distribution_of,
         loaded=frozenset(r.distribution for r in plugins.records if r.state == "loaded"),
         failed_plugins=[str(record) for record in plugins.failed],
@@ -206,16 +202,19 @@ def _translator(
     )
 
 
-def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[str, str] | None = None) -> DispatchTable:
-    """All plugins' rows, merged for an opset; kept as long as the process lives."""
-    key = (id(plugins), opset, tuple(sorted((prefer or {}).items())))
-    table = _TABLES.get(key)
-    if table is None:
-        table = _TABLES[key] = merge(plugins.translations(), opset, prefer or {})
-    return table
+def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[Any, str] | None = None) -> DispatchTable:
+    """All plugins' rows, merged for an opset; kept as long as the plugins are."""
+    plain = [row for name, table in plugins.translation_tables(opset) for row in custom_rows(table, name)]
+    kept = _TABLES.setdefault(plugins, {})
+    key = (opset, frozenset((target_name(k), v) for k, v in (prefer or {}).items()))
+    if plain:
+        return merge([*plugins.translations(), *plain], opset, prefer or {})
+    if key not in kept:
+        kept[key] = merge(plugins.translations(), opset, prefer or {})
+    return kept[key]
 
 
-_TABLES: dict[Any, DispatchTable] = {}
+_TABLES: weakref.WeakKeyDictionary[Plugins, dict[Any, DispatchTable]] = weakref.WeakKeyDictionary()
 
 
 def _checked_opset(opset_version: int | None) -> int:

@@ -143,8 +143,10 @@ class Builder:
             attrs = {k: v for k, v in attrs.items() if k in target.attributes}
         made = target.make_attributes(attrs)
         kinds = self._output_dtypes(spec, inputs, attrs, bound, outputs)
+        if target is not spec:
+            bound = self._bind_types(target, inputs)
         for key, dtype in bound.items():
-            if dtype not in target.allowed.get(key, target.allowed.get(key, frozenset())):
+            if dtype not in target.allowed[key]:
                 wide = widened(self, target, key, dtype)
                 return self._emit_wide(target, inputs, made, kinds, key, dtype, wide, outputs)
         values = self._node("", op_type, inputs, made, kinds, self.opset)

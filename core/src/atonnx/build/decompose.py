@@ -7,7 +7,7 @@ node's, means that the decomposition holds for some sizes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Decomposer:
 
     def __init__(
         self,
-        table: dict[Any, Callable[..., Any] | None],
+        table: Mapping[Any, Callable[..., Any] | None],
         providers: Iterable[Provider],
         facts: SizeFacts,
     ) -> None:

@@ -352,6 +352,38 @@ def _nonzero(node: ir.Node, _: int) -> Dims | None:
     return None if source is None else (len(source) or 1, None)
 
 
+def _common(shapes: Sequence[Dims | None]) -> Dims | None:
+    """Sizes that all shapes share; None for a size in which they differ, or when a rank does."""
+    first = shapes[0]
+    if first is None or any(s is None or len(s) != len(first) for s in shapes):
+        return None
+    return tuple(d if all(s is not None and s[i] == d for s in shapes) else None for i, d in enumerate(first))
+
+
+def _if(node: ir.Node, index: int) -> Dims | None:
+    branches = (node.attributes["then_branch"].value, node.attributes["else_branch"].value)
+    return _common([_dims_of(branch.outputs[index]) for branch in branches])
+
+
+def _loop(node: ir.Node, index: int) -> Dims | None:
+    body = node.attributes["body"].value
+    inner = _dims_of(body.outputs[index + 1])
+    if index < len(node.inputs) - 2:
+        return _common([inner, _in(node, index + 2)])
+    return None if inner is None else (None, *inner)
+
+
+def _scan(node: ir.Node, index: int) -> Dims | None:
+    body = node.attributes["body"].value
+    inner = _dims_of(body.outputs[index])
+    states = len(node.inputs) - _attr(node, "num_scan_inputs")
+    if index < states or inner is None:
+        return _common([inner, _in(node, index)]) if index < states else None
+    axes = _attr(node, "scan_output_axes")
+    axis = axes[index - states] % (len(inner) + 1) if axes else 0
+    return (*inner[:axis], None, *inner[axis:])
+
+
 def _first(node: ir.Node, index: int) -> Dims | None:
     return _in(node, 0) if index == 0 else _from_onnx(node, index)
 
@@ -370,6 +402,9 @@ _RULES: dict[str, Rule] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "Gemm": _gemm,
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
     "GlobalAveragePool": _global_pool,
     "GlobalMaxPool": _global_pool,
     "LpPool": _pool,

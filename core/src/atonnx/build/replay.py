@@ -58,6 +58,8 @@ def _node(
     if node.op_type == "Constant" and not node.domain:
         made: Any = op.const(_constant(attrs))
         results: Sequence[Any] = (made,)
+    elif node.op_type == "CastLike" and not node.domain and args[1].dtype is not None:
+        results = (_cast_like(op, args[0], args[1].dtype),)
     else:
         version = imports.get(node.domain)
         if version is None:
@@ -67,6 +69,15 @@ def _node(
         )
     for value, result in zip(node.outputs, results, strict=False):
         env[value] = result
+
+
+def _cast_like(op: Builder, value: Any, dtype: ir.DataType) -> Any:
+    """A cast to a dtype that is known here; of a constant, the constant in that dtype."""
+    const = value.const_value
+    if const is not None and const.size == 1 and value.dtype != dtype:
+        number = const.numpy().reshape(-1)[0].item()
+        return op.reshape(op.const(number, dtype), tuple(const.shape.numpy()))
+    return op.cast(value, dtype)
 
 
 def _constant(attrs: Mapping[str, Any]) -> Any:

@@ -153,7 +153,8 @@ _MAKERS: dict[ir.AttributeType, Any] = {kind: _as(kind) for kind in ir.Attribute
 
 def _key(type_str: str, constraints: Mapping[str, frozenset[ir.DataType]]) -> TypeKey:
     if type_str in constraints:
-        return type_str
+        allowed = constraints[type_str]
+        return next(iter(allowed)) if len(allowed) == 1 else type_str
     return _TENSOR.get(type_str)
 
 

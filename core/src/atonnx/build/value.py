@@ -54,8 +54,24 @@ class Value(ir.Value):
     def dims(self) -> Dims | None:
         """Sizes as far as they are known; None when not even the rank is."""
         if self._dims is _UNSET:
-            self._dims = infer.dims(self)
+            self._resolve()
         return self._dims  # type: ignore[no-any-return]
+
+    def _resolve(self) -> None:
+        """Infer sizes from the inputs upwards, without recursion: chains may be long."""
+        stack = [self]
+        while stack:
+            value = stack[-1]
+            node = value.producer()
+            open_inputs = [
+                v for v in (node.inputs if node is not None else ()) if isinstance(v, Value) and v._dims is _UNSET
+            ]
+            if open_inputs and value._dims is _UNSET:
+                stack += open_inputs
+                continue
+            if value._dims is _UNSET:
+                value._dims = infer.dims(value)
+            stack.pop()
 
     @dims.setter
     def dims(self, dims: Dims | None) -> None:

@@ -19,7 +19,7 @@ from atonnx.errors import CaptureError
 
 __all__ = ["Captured", "capture"]
 
-Patches = Sequence[tuple[str, Callable[[], contextlib.AbstractContextManager[Any]]]]
+Patches = Sequence[tuple[str, contextlib.AbstractContextManager[Any]]]
 
 
 @dataclass(slots=True)
@@ -53,8 +53,6 @@ def capture(
     if isinstance(model, torch.export.ExportedProgram):
         captured = Captured(model, model, None)
         shapes = leaf_shapes(model.module(), args, kwargs, dynamic_shapes) if dynamic_shapes else []
-        if not shapes and dynamic_shapes:
-            shapes = []
         captured.axis_names = axis_names(model, shapes) if shapes else {}
     else:
         captured = _capture_module(model, args, dict(kwargs), dynamic_shapes, patches, progress)
@@ -83,7 +81,7 @@ def _capture_module(
     with contextlib.ExitStack() as stack:
         stack.enter_context(exporting())
         for _, patch in patches:
-            stack.enter_context(patch())
+            stack.enter_context(patch)
         for strict in (False, True):
             name = f"strict={strict}"
             progress(name)
@@ -92,7 +90,7 @@ def _capture_module(
             except Exception as error:
                 attempts.append((name, error))
                 continue
-            active = tuple(f"{plugin}:{getattr(patch, '__name__', 'patch')}" for plugin, patch in patches)
+            active = tuple(f"{plugin}:{getattr(patch, 'func', type(patch)).__name__}" for plugin, patch in patches)
             names = axis_names(program, leaf_shapes(model, args, kwargs, dynamic_shapes))
             return Captured(program, program, name, names, active)
     raise _failure(attempts) from attempts[0][1]
