@@ -38,13 +38,14 @@ class Builder:
     them with, lists of ints become int64 vectors, symbolic sizes int64 values.
     """
 
-    __slots__ = ("_version", "asked_outputs", "origin", "scope", "session")
+    __slots__ = ("_lowering", "_version", "asked_outputs", "origin", "scope", "session")
 
     def __init__(self, scope: Scope, origin: Origin | None = None, version: int = NEWEST_OPSET) -> None:
         self.scope = scope
         self.session: Session = scope.session
         self.origin = origin if origin is not None else Origin()
         self._version = version
+        self._lowering = False  # an opset row may write an older form with dtypes that it lacks
         self.asked_outputs: int = 1  # how many outputs an opset row was asked for
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -77,7 +78,9 @@ class Builder:
 
     def at(self, opset: int) -> Builder:
         """The same builder for calls in the form that operators have at ``opset``."""
-        return self._clone(self.scope, opset)
+        made = self._clone(self.scope, opset)
+        made._lowering = self._lowering
+        return made
 
     def _clone(self, scope: Scope, version: int = NEWEST_OPSET) -> Builder:
         return Builder(scope, self.origin, version)
@@ -126,7 +129,7 @@ class Builder:
         spec.check_arity(len(args))
         inputs, bound = self._bind(spec, args)
         for key, dtype in bound.items():
-            if dtype not in spec.allowed[key]:
+            if dtype not in spec.allowed[key] and not self._lowering:
                 raise BuildError(f"{spec} does not take {dtype.name}")
         target = fitting(self.session, spec, len(inputs), attrs)
         if target is None:
@@ -134,6 +137,7 @@ class Builder:
             row = route(self, spec, inputs, attrs)
             lowered = self._clone(self.scope)
             lowered.asked_outputs = count
+            lowered._lowering = True
             spec.make_attributes(attrs)
             result = row(lowered, *inputs, **{k: v for k, v in attrs.items() if v is not None})
             if isinstance(result, tuple) and len(result) == 1 and outputs is None:
@@ -145,10 +149,18 @@ class Builder:
         kinds = self._output_dtypes(spec, inputs, attrs, bound, outputs)
         if target is not spec:
             bound = self._bind_types(target, inputs)
-        for key, dtype in bound.items():
-            if dtype not in target.allowed[key]:
-                wide = widened(self, target, key, dtype)
-                return self._emit_wide(target, inputs, made, kinds, key, dtype, wide, outputs)
+        wide = {
+            key: widened(self, target, key, dtype)
+            for key, dtype in bound.items()
+            if dtype not in target.allowed[key]
+        }
+        for index, kind in enumerate(kinds):
+            key = target.output_key(index)
+            if isinstance(key, str) and key not in bound and kind and kind not in target.allowed[key]:
+                wide[key] = widened(self, target, key, kind, of_output="dtype" not in attrs)
+                made = target.make_attributes({**attrs, "dtype": wide[key]})
+        if wide:
+            return self._emit_wide(target, inputs, made, kinds, wide, outputs)
         values = self._node("", op_type, inputs, made, kinds, self.opset)
         return values[0] if len(values) == 1 and outputs is None else values
 
@@ -158,19 +170,19 @@ class Builder:
         inputs: Sequence[Value | None],
         attrs: list[ir.Attr],
         kinds: Sequence[ir.DataType | None],
-        key: str,
-        dtype: ir.DataType,
-        wide: ir.DataType,
+        wide: Mapping[Any, ir.DataType],
         outputs: int | None,
     ) -> Any:
-        """The operator in a wider dtype, cast there and back."""
+        """The operator in wider dtypes, cast there and back."""
         args = [
-            v if v is None or spec.input_key(i) != key else self.cast(v, wide) for i, v in enumerate(inputs)
+            self.cast(v, wide[spec.input_key(i)]) if v is not None and spec.input_key(i) in wide else v
+            for i, v in enumerate(inputs)
         ]
-        out = [wide if spec.output_key(i) == key else kind for i, kind in enumerate(kinds)]
+        out = [wide.get(spec.output_key(i), kind) for i, kind in enumerate(kinds)]
         values = self._node("", spec.op_type, args, attrs, out, self.opset)
         back = tuple(
-            self.cast(v, dtype) if spec.output_key(i) == key else v for i, v in enumerate(values)
+            v if kind is None or kind == v.dtype else self.cast(v, kind)
+            for v, kind in zip(values, kinds, strict=True)
         )
         return back[0] if len(back) == 1 and outputs is None else back
 

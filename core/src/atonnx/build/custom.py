@@ -21,10 +21,17 @@ from atonnx.build.sizes import SymSize
 from atonnx.dispatch import Translation, target_name
 from atonnx.errors import BuildError, PluginError, both
 
-__all__ = ["custom_rows"]
+__all__ = ["custom_rows", "is_custom"]
+
+_USER = "custom_translation_table"
 
 
-def custom_rows(table: Mapping[Any, Any] | None, plugin: str = "custom_translation_table") -> list[Translation]:
+def is_custom(row: Translation) -> bool:
+    """Whether the row's function may have a signature of its own, as torch.onnx allows."""
+    return row.plugin == _USER or isinstance(row.fn, functools.partial)
+
+
+def custom_rows(table: Mapping[Any, Any] | None, plugin: str = _USER) -> list[Translation]:
     """Rows of a ``custom_translation_table``.
 
     Raises:

@@ -109,13 +109,17 @@ def route(op: Builder, spec: OpSpec, inputs: Sequence[Any], attrs: Mapping[str, 
     )
 
 
-def widened(op: Builder, target: OpSpec, key: str, dtype: ir.DataType) -> ir.DataType:
+def widened(
+    op: Builder, target: OpSpec, key: str, dtype: ir.DataType, *, of_output: bool = False
+) -> ir.DataType:
     """The nearest dtype that ``target`` takes and that holds every value of ``dtype``.
 
+    ``of_output``: the dtype is one of the result, which the inputs do not decide.
+
     Raises:
-        UnsupportedOpError: there is none.
+        UnsupportedOpError: there is none, or a cast to it would need the operator itself.
     """
-    for wide in _WIDER.get(dtype, ()):
+    for wide in _WIDER.get(dtype, ()) if target.op_type != "Cast" and not of_output else ():
         if wide in target.allowed.get(key, ()):
             return wide
     first = next(
@@ -127,7 +131,7 @@ def widened(op: Builder, target: OpSpec, key: str, dtype: ir.DataType) -> ir.Dat
         None,
     )
     raise UnsupportedOpError(
-        f"{target} does not take {dtype.name} at opset {op.opset}",
+        f"{target} does not {'make' if of_output else 'take'} {dtype.name} at opset {op.opset}",
         **op.where(),
         hint=f"export at opset {first} or newer" if first else "cast the tensor to another dtype",
     )

@@ -265,12 +265,14 @@ def _is_negative(term: Any) -> bool:
 def _mul(e: _Emission, expr: Any) -> Any:
     kind = kind_of(expr)
     above, below = _fraction(expr)
-    product = _product(e, above, kind)
     if not below:
-        return product
+        return _product(e, above, kind)
+    product = _product(e, above, kind)
     if kind == "int":
         # torch divides like this only where the division leaves no rest.
         return e.op.Div(product, _product(e, below, "int"))
+    if all(factor == 1 for factor in above):
+        return e.op.Reciprocal(_product(e, below, "float"))
     return e.op.Div(product, _product(e, below, "float"))
 
 
@@ -310,7 +312,7 @@ def _pow(e: _Emission, expr: Any) -> Any:
         power = e.op.Pow(value, e.as_float(-exponent))
     else:
         return e.op.Pow(value, e.as_float(exponent))
-    return e.op.Div(e.number(1), power) if exponent < 0 else power
+    return e.op.Reciprocal(power) if exponent < 0 else power
 
 
 def _natural_power(e: _Emission, base: Any, exponent: int) -> Any:
@@ -366,7 +368,8 @@ def _floor_div(e: _Emission, expr: Any) -> Any:
     if kind_of(expr) == "float":
         return e.op.Floor(e.op.Div(e.as_float(above), e.as_float(below)))
     a, b = e.as_int(above), e.divisor(below)
-    if e.facts.provably_nonnegative(above) and e.facts.provably_nonnegative(below):
+    positive = e.facts.provably_nonnegative(above) and e.facts.provably_nonnegative(below)
+    if positive and above != 1:  # for 1 see _true_div
         return e.op.Div(a, b)
     return e.op.Div(e.op.Sub(a, e.op.Mod(a, b)), b)
 
@@ -413,8 +416,14 @@ def _rshift(e: _Emission, expr: Any) -> Any:
 
 @_rule("IntTrueDiv", "FloatTrueDiv", kind="float")
 def _true_div(e: _Emission, expr: Any) -> Any:
-    """Ints beyond 2**53 are rounded before they are divided: one unit in the last place."""
-    return e.op.Div(e.as_float(expr.args[0]), e.as_float(expr.args[1]))
+    """Ints beyond 2**53 are rounded before they are divided: one unit in the last place.
+
+    ONNX Runtime makes ``y / x`` of ``1 / x * y``, in ints too, so that no Div has a constant 1 above.
+    """
+    above, below = expr.args
+    if above == 1:
+        return e.op.Reciprocal(e.as_float(below))
+    return e.op.Div(e.as_float(above), e.as_float(below))
 
 
 @_rule("Abs")

@@ -20,6 +20,7 @@ from atonnx.build._torch import (
 )
 from atonnx.build.aliases import AliasPlan, plan_aliases
 from atonnx.build.builder import Builder
+from atonnx.build.custom import is_custom
 from atonnx.build.decompose import Decomposer, Refusal
 from atonnx.build.dtypes import real_of, to_ir
 from atonnx.build.folding import fold_constants
@@ -219,7 +220,7 @@ class Translator:
     def _check_once(self, row: Translation, target: Any) -> None:
         if id(row) not in self._checked:
             self._checked.add(id(row))
-            if isinstance(target, OpOverload):
+            if isinstance(target, OpOverload) and not is_custom(row):
                 check_row(row, target)
 
     def _missing_error(self, missing: Mapping[str, list[tuple[torch.fx.Node, str]]]) -> UnsupportedOpError:
@@ -310,7 +311,7 @@ class Translator:
         value = self._weights.get(key)
         if value is None:
             name = self.session.unique(spec.target or spec.name)
-            weight = Weight(tensor, name)
+            weight = Weight(tensor, spec.target or spec.name, name=name)
             value = Value(
                 scope=scope,
                 dtype=weight.dtype,
@@ -327,6 +328,8 @@ class Translator:
                 }
             )
             self._weights[key] = value
+        elif spec.target and isinstance(value.const_value, Weight) and spec.target not in value.const_value.names:
+            value.const_value.aliases += (spec.target,)
         return value
 
     @property

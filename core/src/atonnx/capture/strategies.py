@@ -10,6 +10,7 @@ from typing import Any
 
 import sympy
 import torch
+import torch.utils._pytree as pytree
 
 from atonnx.capture import _torch
 from atonnx.capture.dynamic import axis_names, leaf_shapes, without_names
@@ -76,6 +77,7 @@ def _capture_module(
             UserWarning,
             stacklevel=4,
         )
+    args, kwargs = _distinct((args, kwargs))
     shapes = without_names(dynamic_shapes)
     attempts: list[tuple[str, Exception]] = []
     with contextlib.ExitStack() as stack:
@@ -94,6 +96,20 @@ def _capture_module(
             names = axis_names(program, leaf_shapes(model, args, kwargs, dynamic_shapes))
             return Captured(program, program, name, names, active)
     raise _failure(attempts) from attempts[0][1]
+
+
+def _distinct(tree: Any) -> Any:
+    """The same inputs, a tensor that occurs twice given as two: torch.export would make one input of it."""
+    seen: set[int] = set()
+
+    def fresh(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            if id(leaf) in seen:
+                return leaf.detach().clone()
+            seen.add(id(leaf))
+        return leaf
+
+    return pytree.tree_map(fresh, tree)
 
 
 def _export(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool) -> Any:
