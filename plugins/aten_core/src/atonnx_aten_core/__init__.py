@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 ATONNX_API = (1, 0)
 
 # The family modules of this package. Each may define `table` and `samples()`.
-FAMILIES: tuple[str, ...] = ()
+FAMILIES: tuple[str, ...] = (
+    "assertions",
+    "binary",
+    "cast",
+    "compare",
+    "indexing",
+    "matmul",
+    "pointwise",
+    "shape",
+    "sizes",
+    "slicing",
+    "sorting",
+)
 
 
 def _families() -> list[ModuleType]:
