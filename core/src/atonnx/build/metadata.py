@@ -27,6 +27,7 @@ TRANSLATION = "pkg.atonnx.translation"
 KEYS = (NAMESPACE, CLASS_HIERARCHY, FX_NODE, NAME_SCOPES, STACK_TRACE)
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+_MACHINERY = f'"{_TORCH}_'  # torch's private packages
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 
 
@@ -68,6 +69,19 @@ def user_source(node: torch.fx.Node) -> str:
     return f"{file}:{line}, in {name}"
 
 
+def stack_trace(node: torch.fx.Node) -> str:
+    """The recorded stack trace without torch's own machinery, which strict capture puts in it."""
+    text: str = node.meta.get("stack_trace") or ""
+    if _MACHINERY not in text:
+        return text
+    frames: list[list[str]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith('File "') or not frames:
+            frames.append([])
+        frames[-1].append(line)
+    return "\n".join(line for frame in frames if _MACHINERY not in frame[0] for line in frame)
+
+
 def fx_metadata(node: torch.fx.Node, outer: Mapping[str, str] | None = None) -> dict[str, str]:
     """The five keys of an FX node; ``outer`` are those of the node whose body it is in."""
     target = target_text(node.target)
@@ -90,5 +104,5 @@ def fx_metadata(node: torch.fx.Node, outer: Mapping[str, str] | None = None) -> 
         CLASS_HIERARCHY: hierarchy,
         FX_NODE: node.format_node() or "",
         NAME_SCOPES: names,
-        STACK_TRACE: node.meta.get("stack_trace") or "",
+        STACK_TRACE: stack_trace(node),
     }

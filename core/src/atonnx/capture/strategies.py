@@ -92,10 +92,16 @@ def _capture_module(
             except Exception as error:
                 attempts.append((name, error))
                 continue
-            active = tuple(f"{plugin}:{getattr(patch, 'func', type(patch)).__name__}" for plugin, patch in patches)
+            active = tuple(f"{plugin}:{_patch_name(patch)}" for plugin, patch in patches)
             names = axis_names(program, leaf_shapes(model, args, kwargs, dynamic_shapes))
             return Captured(program, program, name, names, active)
     raise _failure(attempts) from attempts[0][1]
+
+
+def _patch_name(patch: Any) -> str:
+    """The name of a context manager's function or class."""
+    name: str = getattr(getattr(patch, "func", None), "__name__", type(patch).__name__)
+    return name
 
 
 def _distinct(tree: Any) -> Any:
