@@ -1,0 +1,284 @@
+"""A captured program of one operator call, made from fake tensors, without torch.export."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from atonnx.build.source import InputSpec, OutputSpec, Source
+from atonnx.testing import _torch
+from atonnx.testing.arguments import Size, Weight, tensors_of
+
+__all__ = ["OneCall", "capture_call", "fits"]
+
+Axes = tuple[tuple[int, ...], ...]  # of each tensor, the axes that are dynamic
+
+
+@dataclass(slots=True)
+class OneCall:
+    """A program that calls one operator.
+
+    ``dynamic`` are the axes of each input that have symbolic sizes; ``asked`` those that were to
+    have. ``conditions`` must hold of the sizes, ``symbols`` says which axis has which.
+    """
+
+    source: Source
+    dynamic: Axes
+    asked: Axes
+    ranges: dict[Any, Any] = field(default_factory=dict)
+    symbols: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    conditions: list[Any] = field(default_factory=list)
+
+
+class _Frozen(Exception):
+    """The operator holds some sizes to be one number."""
+
+    def __init__(self, symbols: set[Any], dynamic: Axes) -> None:
+        super().__init__()
+        self.symbols = symbols
+        self.dynamic = dynamic
+
+
+_LEARNT: dict[Any, Axes] = {}  # which axes can be dynamic, by what decides it
+
+
+def capture_call(
+    target: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    dynamic: bool = True,
+    outputs: Sequence[int] | None = None,
+    expected: Sequence[torch.Tensor] | None = None,
+) -> OneCall:
+    """The program of ``target(*args, **kwargs)``, as torch.export would capture it.
+
+    Every dim of every input is symbolic, but for those that the operator's own rules freeze. A trace
+    whose sizes are not those of the results ``expected`` is not taken.
+    """
+    leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    tensors = tensors_of(leaves)
+    none: Axes = tuple(() for _ in tensors)
+    asked: Axes = tuple(tuple(range(t.dim())) for t in tensors) if dynamic else none
+    key = _key(target, leaves, spec)
+    known = _LEARNT.get(key) if dynamic else asked
+    tries = [known] if known is not None else []
+    tries += [asked, *_fewer(tensors, asked), none]
+    error: Exception | None = None
+    position = 0
+    seen: set[Axes] = set()
+    while position < len(tries):
+        axes = tries[position]
+        position += 1
+        if axes in seen:
+            continue
+        seen.add(axes)
+        try:
+            call = _capture(target, leaves, spec, tensors, axes, outputs)
+        except _Frozen as frozen:
+            tries.insert(position, frozen.dynamic)
+            continue
+        except Exception as failure:  # fake kernels fail in any way where they meet a symbol
+            error = failure
+            continue
+        wrong = "" if expected is None or not any(axes) else _wrong_sizes(call, tensors, expected)
+        if wrong:
+            error = ValueError(f"{target}: its fake kernel gives a result {wrong}")
+            continue
+        call.asked = asked
+        if dynamic:
+            _LEARNT[key] = axes
+        return call
+    raise error if error is not None else RuntimeError(f"{target} has no fake kernel")
+
+
+def fits(call: OneCall, first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
+    """Whether a program captured with the inputs ``first`` is for ``second`` too."""
+    if len(first) != len(second):
+        return False
+    for axes, a, b in zip(call.dynamic, first, second, strict=True):
+        if a.dtype != b.dtype or a.dim() != b.dim():
+            return False
+        if any(a.shape[i] != b.shape[i] for i in range(a.dim()) if i not in axes):
+            return False
+    sizes = {s: second[index].shape[axis] for s, (index, axis) in call.symbols.items()}
+    return all(_holds(condition, sizes) for condition in call.conditions)
+
+
+def _wrong_sizes(call: OneCall, tensors: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> str:
+    """A result whose sizes, for the given inputs, are not the expected ones."""
+    output = next(node for node in call.source.graph_module.graph.nodes if node.op == "output")
+    sizes = {s: tensors[index].shape[axis] for s, (index, axis) in call.symbols.items()}
+    for node, want in zip(output.args[0], expected, strict=False):
+        value = node.meta["val"]
+        if not isinstance(value, torch.Tensor):
+            continue
+        for size, number in zip(value.shape, want.shape, strict=False):
+            expr = _torch.value_of(size)
+            if not isinstance(expr, int) and not expr.free_symbols <= set(sizes):
+                continue
+            known = expr if isinstance(expr, int) else int(expr.subs(sizes))
+            if known != number:
+                return f"of size {size} where eager torch has {number}"
+    return ""
+
+
+def _fewer(tensors: Sequence[torch.Tensor], asked: Axes) -> list[Axes]:
+    """Ways to leave axes out: those of size 1 (they broadcast), then all of one tensor."""
+    without_ones = tuple(
+        tuple(axis for axis in axes if t.shape[axis] != 1) for t, axes in zip(tensors, asked, strict=True)
+    )
+    found = [without_ones]
+    for axes in (asked, without_ones):
+        if len(tensors) > 1:
+            for index in reversed(range(len(tensors))):
+                found.append(tuple(() if i == index else kept for i, kept in enumerate(axes)))
+    return found
+
+
+def _key(target: Any, leaves: Sequence[Any], spec: Any) -> Any:
+    parts: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            parts.append((leaf.dtype, tuple(leaf.shape)))
+        elif isinstance(leaf, Weight):
+            parts.append((leaf.kind, leaf.tensor.dtype, tuple(leaf.tensor.shape)))
+        else:
+            parts.append((type(leaf).__name__, repr(leaf)))
+    return (target, spec, tuple(parts))
+
+
+def _capture(
+    target: Any,
+    leaves: list[Any],
+    spec: Any,
+    tensors: list[torch.Tensor],
+    dynamic: Axes,
+    outputs: Sequence[int] | None,
+) -> OneCall:
+    mode = _torch.fake_mode()
+    graph = torch.fx.Graph()
+    names = iter(_names(target, leaves, spec))
+    nodes: dict[int, torch.fx.Node] = {}
+    inputs: list[InputSpec] = []
+    symbols: dict[Any, tuple[int, int]] = {}
+    index_of = {id(t): i for i, t in enumerate(tensors)}
+    for leaf in leaves:
+        if not isinstance(leaf, (torch.Tensor, Weight)):
+            continue
+        name = next(names)
+        if id(leaf) in nodes:
+            continue
+        node = nodes[id(leaf)] = graph.placeholder(name)
+        if isinstance(leaf, Weight):
+            kind, tensor = leaf.kind, leaf.tensor
+            inputs.append(InputSpec(kind, node.name, node.name, kind == "BUFFER" or None, tensor))
+            node.meta["val"] = _torch.fake_tensor(mode, tensor, node.name, ())
+        else:
+            index = index_of[id(leaf)]
+            inputs.append(InputSpec("USER_INPUT", node.name))
+            fake = node.meta["val"] = _torch.fake_tensor(mode, leaf, node.name, dynamic[index])
+            for axis in dynamic[index]:
+                symbols[_torch.value_of(fake.shape[axis])] = (index, axis)
+    given = [_given(graph, nodes, leaf) for leaf in leaves]
+    node_args, node_kwargs = pytree.tree_unflatten(given, spec)
+    fakes = [g.meta["val"] if isinstance(g, torch.fx.Node) else g for g in given]
+    fake_args, fake_kwargs = pytree.tree_unflatten(fakes, spec)
+    with _torch.tracing(mode):
+        value = target(*fake_args, **fake_kwargs)
+    bindings = _torch.unbacked_bindings(mode, value)
+    frozen = _torch.frozen_symbols(mode) & set(symbols)
+    if frozen:
+        gone = {symbols[s] for s in frozen}
+        left = tuple(tuple(axis for axis in axes if (i, axis) not in gone) for i, axes in enumerate(dynamic))
+        raise _Frozen(frozen, left)
+    conditions = _torch.conditions(mode)
+    sizes = {s: tensors[index].shape[axis] for s, (index, axis) in symbols.items()}
+    for condition in conditions:
+        if not _holds(condition, sizes):
+            # Two dims of sizes 1 and 5 are taken for equal where sizes are symbols.
+            raise ValueError(f"{target}: {condition} is not so for the given sizes")
+    call = graph.call_function(target, tuple(node_args), dict(node_kwargs))
+    call.meta["val"] = value
+    if bindings:
+        call.meta["unbacked_bindings"] = bindings
+    results = _results(graph, call, value, outputs)
+    graph.output(tuple(results))
+    env: Any = mode.shape_env
+    source = Source(
+        torch.fx.GraphModule({}, graph),
+        inputs,
+        [OutputSpec("USER_OUTPUT") for _ in results],
+        dict(env.var_to_range),
+    )
+    return OneCall(source, dynamic, dynamic, dict(env.var_to_range), symbols, conditions)
+
+
+def _holds(condition: Any, sizes: Mapping[Any, int]) -> bool:
+    """Whether a condition on sizes is met; one on other symbols is left to run time."""
+    if isinstance(condition, bool):
+        return condition
+    return not condition.free_symbols <= set(sizes) or bool(condition.subs(sizes))
+
+
+def _given(graph: torch.fx.Graph, nodes: Mapping[int, torch.fx.Node], leaf: Any) -> Any:
+    """What stands for a leaf in the graph."""
+    if isinstance(leaf, (torch.Tensor, Weight)):
+        return nodes[id(leaf)]
+    if not isinstance(leaf, Size):
+        return leaf
+    if leaf.function is None:
+        tensor, axis = leaf.operands
+        node = graph.call_function(torch.ops.aten.sym_size.int, (nodes[id(tensor)], axis))
+        node.meta["val"] = nodes[id(tensor)].meta["val"].shape[axis]
+        return node if isinstance(node.meta["val"], torch.SymInt) else int(leaf)
+    operands = [_given(graph, nodes, operand) for operand in leaf.operands]
+    values = [o.meta["val"] if isinstance(o, torch.fx.Node) else o for o in operands]
+    value = leaf.function(*values)
+    if not isinstance(value, torch.SymInt):
+        return int(value)
+    node = graph.call_function(leaf.function, tuple(operands))
+    node.meta["val"] = value
+    return node
+
+
+def _results(
+    graph: torch.fx.Graph, call: torch.fx.Node, value: Any, outputs: Sequence[int] | None
+) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        return [call]
+    found = []
+    for index, item in enumerate(value):
+        if item is None or (outputs is not None and index not in outputs):
+            continue
+        node = graph.call_function(operator.getitem, (call, index))
+        node.meta["val"] = item
+        found.append(node)
+    return found
+
+
+def _names(target: Any, leaves: Sequence[Any], spec: Any) -> list[str]:
+    """Names for the tensors among the leaves: those of the schema's arguments."""
+    marks = pytree.tree_unflatten(list(range(len(leaves))), spec)
+    schema = getattr(target, "_schema", None)
+    names: dict[int, str] = {}
+    args, kwargs = marks
+    for position, part in enumerate(args):
+        base = schema.arguments[position].name if schema is not None else f"arg{position}"
+        places = pytree.tree_leaves(part)
+        for number, place in enumerate(places):
+            names[place] = base if not isinstance(part, (list, tuple)) else f"{base}_{number}"
+    for base, part in kwargs.items():
+        for place in pytree.tree_leaves(part):
+            names[place] = base
+    return [
+        re.sub(r"\W", "_", names[i]) if names[i] != "self" else "input"
+        for i, leaf in enumerate(leaves)
+        if isinstance(leaf, (torch.Tensor, Weight))
+    ]
