@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 ATONNX_API = (1, 0)
 
 # The family modules of this package. Each may define `table` and `samples()`.
-FAMILIES: tuple[str, ...] = ()
+FAMILIES: tuple[str, ...] = (
+    "activation",
+    "adaptive_pool",
+    "attention",
+    "conv",
+    "dropout",
+    "embedding",
+    "linear",
+    "norm",
+    "pool",
+    "softmax",
+)
 
 
 def _families() -> list[ModuleType]:

@@ -1,0 +1,273 @@
+"""Scaled dot product attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from atonnx.build import Builder, Value
+from atonnx.dispatch import NodeView, Table
+from atonnx.errors import UnsupportedOpError
+from atonnx_aten_nn._common import HALVES, D, used
+from atonnx_aten_nn.dropout import drop
+
+aten = torch.ops.aten
+table = Table(__name__)
+
+_INFINITY = float("inf")
+_LARGEST_MASK = 1 << 18  # elements of a causal mask that is stored as a constant
+
+
+def _scaled(op: Builder, query: Value, scale: float | None) -> Value:
+    """The query by the scale: it is mostly smaller than the scores."""
+    size = (query.dims or (None,))[-1]
+    if scale is None and isinstance(size, int):
+        scale = 1 / math.sqrt(size) if size else None
+    if scale is not None:
+        return query if scale == 1 else op.Mul(query, scale)
+    return op.Div(query, op.Sqrt(op.cast(op.size(size), query.dtype)))
+
+
+def _causal(op: Builder, length: Any, keys: Any, dtype: ir.DataType) -> Value:
+    """0 where a key is not later than its query, -inf elsewhere; counted from the first of both."""
+    if isinstance(length, int) and isinstance(keys, int) and length * keys <= _LARGEST_MASK:
+        mask = np.triu(np.full((length, keys), -np.inf, np.float32), 1)
+        return op.const(mask.astype(np.float64) if dtype == D.DOUBLE else mask, dtype)
+    return op.Trilu(op.Expand(op.const(-_INFINITY, dtype), op.shape([length, keys])), 1, upper=1)
+
+
+def _grouped(op: Builder, x: Value, heads: Any, groups: Any) -> Value:
+    """The head axis in two: heads of the keys, and queries that share one."""
+    sizes = list(x.dims or ())
+    return op.reshape(x, (*sizes[:-3], heads, groups, *sizes[-2:]))
+
+
+def _grouped_mask(op: Builder, mask: Value, heads: Any, groups: Any) -> Value:
+    if mask.rank < 3:
+        return mask
+    size = (mask.dims or ())[-3]
+    if isinstance(size, int) and size == 1:
+        return op.Unsqueeze(mask, [-3])
+    return _grouped(op, mask, heads, groups)
+
+
+def attend(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    gqa: bool,
+) -> tuple[Value, Value]:
+    """The result and the scores before the softmax, both in the computing dtype.
+
+    Half types are computed in float32, as in eager. A row whose keys are all masked is zero:
+    softmax has nan there, which the last Where takes out.
+    """
+    wide = D.FLOAT if query.dtype in HALVES else query.dtype
+    q, k, v = (op.cast(x, wide) for x in (query, key, value))
+    length, keys = (q.dims or ())[-2], (k.dims or ())[-2]
+    heads = groups = None
+    if gqa and (q.dims or ())[-3] != (k.dims or ())[-3]:
+        heads = (k.dims or ())[-3]
+        groups = (q.dims or ())[-3] // heads
+        q = _grouped(op, q, heads, groups)
+        k, v = op.Unsqueeze(k, [-3]), op.Unsqueeze(v, [-3])
+        if mask is not None:
+            mask = _grouped_mask(op, mask, heads, groups)
+    axes = list(range(k.rank))
+    axes[-2:] = axes[:-3:-1]
+    scores = op.MatMul(_scaled(op, q, scale), op.Transpose(k, perm=axes))
+    if causal:
+        scores = op.Add(scores, _causal(op, length, keys, wide))
+    if mask is None:
+        weights = op.Softmax(scores, axis=-1)
+    elif mask.dtype == D.BOOL:
+        scores = op.Where(mask, scores, -_INFINITY)
+        weights = op.Where(mask, op.Softmax(scores, axis=-1), 0.0)
+    else:
+        mask = op.cast(mask, wide)
+        scores = op.Add(scores, mask)
+        weights = op.Where(op.Equal(mask, -_INFINITY), 0.0, op.Softmax(scores, axis=-1))
+    if dropout:
+        weights = drop(op, weights, dropout)
+    result = op.MatMul(weights, v)
+    if heads is not None:
+        result = op.reshape(result, op.outs[0].dims)
+        scores = op.reshape(scores, (*(query.dims or ())[:-1], keys))
+    return result, scores
+
+
+def _one_node(node: NodeView) -> bool:
+    """Whether ONNX's Attention means the same: batch and heads alike, no dropout, floats."""
+    query, key, value, mask = (node.arg(name) for name in ("query", "key", "value", "attn_mask"))
+    shapes = [_shape(x) for x in (query, key, value)]
+    if any(shape is None or len(shape) != 4 for shape in shapes) or node.arg("dropout_p"):
+        return False
+    (q, k, v) = shapes
+    if k[0] != q[0] or v[0] != q[0] or k[1] != v[1] or k[2] != v[2] or q[3] != k[3]:
+        return False
+    if q[1] != k[1] and not node.arg("enable_gqa"):
+        return False
+    return mask is None or _shape(mask) is not None
+
+
+def _shape(x: Any) -> Any:
+    dims = getattr(x, "dims", None)
+    return dims if dims is not None else getattr(x, "shape", None)
+
+
+@table.translate(aten.scaled_dot_product_attention.default)
+def scaled_dot_product_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """Two MatMul around a Softmax."""
+    result = attend(op, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
+    return op.cast(result, op.out.dtype)
+
+
+def _log_sum(op: Builder, scores: Value, dtype: ir.DataType) -> Value:
+    return op.cast(op.ReduceLogSumExp(scores, [-1], keepdims=0), dtype)
+
+
+@table.translate(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def flash_attention_for_cpu(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Value, Value | None]:
+    """Two MatMul around a Softmax; ReduceLogSumExp where it is read."""
+    y, scores = attend(op, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
+    rest = _log_sum(op, scores, op.outs[1].dtype) if used(op, 1) else None
+    return op.cast(y, op.outs[0].dtype), rest
+
+
+@table.translate(aten._scaled_dot_product_attention_math.default)
+def attention_math(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Value | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Value, Value | None]:
+    """Two MatMul around a Softmax."""
+    if dropout_mask is not None:
+        raise UnsupportedOpError.here(op, "a dropout mask that is given", hint="export in evaluation mode")
+    if used(op, 1):
+        raise UnsupportedOpError.here(
+            op, "reading the attention weights of this form", hint="compute them with matmul and softmax"
+        )
+    y = attend(op, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
+    return op.cast(y, op.outs[0].dtype), None
+
+
+def _fused(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+) -> tuple[Any, ...]:
+    """A GPU kernel's results: the first, and the logarithm of the sums; the rest is for the gradient."""
+    y, scores = attend(op, query, key, value, mask, dropout, causal, scale, False)
+    log_sum = _log_sum(op, scores, op.outs[1].dtype) if used(op, 1) else None
+    return (op.cast(y, op.outs[0].dtype), log_sum, *(None,) * (len(op.outs) - 2))
+
+
+@table.translate(aten._scaled_dot_product_flash_attention.default)
+def flash_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """Two MatMul around a Softmax."""
+    return _fused(op, query, key, value, None, dropout_p, is_causal, scale)
+
+
+@table.translate(aten._scaled_dot_product_efficient_attention.default)
+def efficient_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """Two MatMul around a Softmax."""
+    return _fused(op, query, key, value, attn_bias, dropout_p, is_causal, scale)
+
+
+@table.translate(aten._scaled_dot_product_cudnn_attention.default)
+def cudnn_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """Two MatMul around a Softmax."""
+    return _fused(op, query, key, value, attn_bias, dropout_p, is_causal, scale)
+
+
+@table.translate(aten._scaled_dot_product_fused_attention_overrideable.default)
+def overrideable_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """Two MatMul around a Softmax."""
+    return _fused(op, query, key, value, attn_bias, dropout_p, is_causal, scale)

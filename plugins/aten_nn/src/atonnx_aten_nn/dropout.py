@@ -1,0 +1,79 @@
+"""Dropout: nothing in a model that is evaluated, random in one that is trained."""
+
+from __future__ import annotations
+
+import torch
+
+from atonnx.build import Builder, Value
+from atonnx.dispatch import Table
+from atonnx_aten_nn._common import used
+
+aten = torch.ops.aten
+table = Table(__name__)
+
+
+def drop(op: Builder, x: Value, p: float) -> Value:
+    """Dropout with training_mode."""
+    return op.Dropout(x, op.const(p, x.dtype), True)
+
+
+@table.translate(aten.dropout.default)
+def dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
+    """The input itself in evaluation; Dropout(training_mode=True) in training."""
+    return drop(op, input, p) if train and p else input
+
+
+@table.translate(aten.native_dropout.default)
+def native_dropout(op: Builder, input: Value, p: float, train: bool | None) -> tuple[Value, Value | None]:
+    """Dropout with its mask."""
+    if train is not False and p:
+        y, mask = op.Dropout(input, op.const(p, input.dtype), True, outputs=2)
+        return y, mask
+    return input, op.expand(op.const(True), op.outs[1].dims) if used(op, 1) else None
+
+
+def _feature_mask(op: Builder, x: Value, p: float) -> Value:
+    """Which channels stay: 1 or 0, one number a channel."""
+    sizes = (*(x.dims or ())[:2], *(1,) * (x.rank - 2))
+    draw = op.RandomUniformLike(op.expand(op.const(0.0, x.dtype), sizes))
+    return op.cast(op.GreaterOrEqual(draw, p), x.dtype)
+
+
+@table.translate(aten.feature_dropout.default)
+def feature_dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
+    """The input itself in evaluation; in training whole channels are dropped by a random mask."""
+    if not train or not p:
+        return input
+    if p == 1:
+        return op.Mul(input, 0.0)
+    return op.Mul(input, op.Div(_feature_mask(op, input, p), 1 - p))
+
+
+def _alpha(op: Builder, x: Value, keep: Value, p: float) -> Value:
+    """What is dropped becomes selu's negative limit; mean and variance are kept."""
+    alpha = 1.7580993408473766
+    a = ((1 - p) * (1 + p * alpha**2)) ** -0.5
+    b = a * alpha * p
+    kept = op.Mul(x, keep)
+    return op.Add(op.Mul(kept, a), op.Add(op.Mul(op.Sub(keep, 1.0), a * alpha), b))
+
+
+@table.translate(aten.alpha_dropout.default)
+def alpha_dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
+    """The input itself in evaluation; in training spelled out over a random mask."""
+    if not train or not p:
+        return input
+    if p == 1:
+        return op.Mul(input, 0.0)
+    keep = op.cast(op.GreaterOrEqual(op.RandomUniformLike(input), p), input.dtype)
+    return _alpha(op, input, keep, p)
+
+
+@table.translate(aten.feature_alpha_dropout.default)
+def feature_alpha_dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
+    """The input itself in evaluation; in training spelled out over a random mask of channels."""
+    if not train or not p:
+        return input
+    if p == 1:
+        return op.Mul(input, 0.0)
+    return _alpha(op, input, _feature_mask(op, input, p), p)
