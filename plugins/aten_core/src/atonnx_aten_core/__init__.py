@@ -17,6 +17,7 @@ ATONNX_API = (1, 0)
 FAMILIES: tuple[str, ...] = (
     "assertions",
     "binary",
+    "bitwise",
     "cast",
     "compare",
     "indexing",

@@ -1,0 +1,156 @@
+"""Changes of dtype, and operators that return their argument."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from atonnx.build import Builder, Value
+from atonnx.build.dtypes import real_of
+from atonnx.dispatch import Table
+
+if TYPE_CHECKING:
+    from atonnx.testing import OpSample
+
+aten = torch.ops.aten
+table = Table(__name__)
+
+
+def _to(op: Builder, x: Value, dtype: Any) -> Value:
+    """Cast where a dtype is asked for. A number becomes a pair with zero; of a pair the real part stays."""
+    if dtype is None:
+        return x
+    if not isinstance(dtype, torch.dtype):
+        return op.cast(x, op.out.dtype)
+    if not dtype.is_complex:
+        return op.cast(op.Gather(x, 0, axis=-1) if x.is_complex else x, dtype)
+    made = op.cast(x, real_of(dtype))
+    if not x.is_complex:
+        pads = [0] * (2 * x.rank + 1) + [1]
+        made = op.Pad(op.Unsqueeze(made, [-1]), pads)
+    made.is_complex = True
+    return made
+
+
+@table.translate(aten.to.dtype, complex="layout")
+def to_dtype(
+    op: Builder,
+    self: Value,
+    dtype: Any,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    """Cast, or the tensor itself when it has the dtype."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten.to.device, complex="layout")
+def to_device(
+    op: Builder,
+    self: Value,
+    device: Any,
+    dtype: Any,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    """Cast; ONNX has no devices."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten.to.dtype_layout, complex="layout")
+def to_dtype_layout(
+    op: Builder,
+    self: Value,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    """Cast, or the tensor itself without a dtype."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten._to_copy.default, complex="layout")
+def to_copy(
+    op: Builder,
+    self: Value,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    """Cast, or the tensor itself without a dtype."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten.to.other)
+def to_other(
+    op: Builder,
+    self: Value,
+    other: Value,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Value:
+    """Cast to the other tensor's dtype."""
+    return op.cast(self, other.dtype)
+
+
+@table.translate(aten.to.prim_dtype, complex="layout")
+def to_prim_dtype(
+    op: Builder, self: Value, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+) -> Value:
+    """Cast, or the tensor itself without a dtype."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten.to.prim_Device, complex="layout")
+def to_prim_device(
+    op: Builder, self: Value, device: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False
+) -> Value:
+    """Cast; ONNX has no devices."""
+    return _to(op, self, dtype)
+
+
+@table.translate(aten.type_as.default)
+def type_as(op: Builder, self: Value, other: Value) -> Value:
+    """Cast to the other tensor's dtype."""
+    return op.cast(self, other.dtype)
+
+
+@table.translate(
+    aten.detach.default,
+    aten.detach_.default,
+    aten.alias.default,
+    aten.lift.default,
+    aten.lift_fresh.default,
+    aten.lift_fresh_copy.default,
+    aten.detach_copy.default,
+    aten.alias_copy.default,
+    complex="layout",
+)
+def same(op: Builder, self: Value) -> Value:
+    """The tensor itself."""
+    return self
+
+
+@table.translate(aten.clone.default, complex="layout")
+def clone(op: Builder, self: Value, *, memory_format: Any = None) -> Value:
+    """The tensor itself."""
+    return self
+
+
+@table.translate(aten.contiguous.default, complex="layout")
+def contiguous(op: Builder, self: Value, *, memory_format: Any = torch.contiguous_format) -> Value:
+    """The tensor itself: ONNX has no strides."""
+    return self
