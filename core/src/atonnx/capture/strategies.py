@@ -79,6 +79,7 @@ def _capture_module(
         )
     args, kwargs = _distinct((args, kwargs))
     shapes = without_names(dynamic_shapes)
+    active = tuple(f"{plugin}:{_patch_name(patch)}" for plugin, patch in patches)
     attempts: list[tuple[str, Exception]] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(exporting())
@@ -92,7 +93,6 @@ def _capture_module(
             except Exception as error:
                 attempts.append((name, error))
                 continue
-            active = tuple(f"{plugin}:{_patch_name(patch)}" for plugin, patch in patches)
             names = axis_names(program, leaf_shapes(model, args, kwargs, dynamic_shapes))
             return Captured(program, program, name, names, active)
     raise _failure(attempts) from attempts[0][1]
