@@ -20,6 +20,7 @@ FAMILIES: tuple[str, ...] = (
     "bitwise",
     "cast",
     "compare",
+    "control_flow",
     "indexing",
     "matmul",
     "pointwise",

@@ -536,7 +536,7 @@ def samples() -> list[Any]:
         *(OpSample(f, (x, [rows, None, rows])) for f in (aten.index.Tensor, aten._unsafe_index.Tensor)),
         OpSample(aten.index_put.default, (x, [mask], one)),
         OpSample(aten._unsafe_index_put.default, (x, [None, rows], torch.randn(3, 3))),
-        OpSample(aten._index_put_impl.default, (x, [rows], one, True), opsets=(16, None)),
+        OpSample(aten._index_put_impl.default, (x, [rows], one, True), opsets=16),
         OpSample(aten.index_select.default, (x, 1, rows.abs())),
         OpSample(aten.gather.default, (x[..., 0], 0, cells)),
         OpSample(aten.take.default, (x, cells)),
