@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from atonnx.testing.arguments import Size, Weight
     from atonnx.testing.check import Checked, check_op
     from atonnx.testing.compare import Ulps, ulps
+    from atonnx.testing.conformance import check_plugin
     from atonnx.testing.runtimes import Gap, gaps
     from atonnx.testing.samples import OpSample, samples
     from atonnx.testing.strategies import (
@@ -32,6 +33,7 @@ __all__ = [
     "Weight",
     "broadcastable",
     "check_op",
+    "check_plugin",
     "dim_lists",
     "dims",
     "dtypes",
@@ -51,6 +53,7 @@ _MODULES = {
     "arguments": ("Size", "Weight"),
     "check": ("Checked", "check_op"),
     "compare": ("Ulps", "ulps"),
+    "conformance": ("check_plugin",),
     "runtimes": ("Gap", "gaps"),
     "samples": ("OpSample", "samples"),
     "strategies": (

@@ -119,6 +119,8 @@ def _wrong_sizes(call: OneCall, tensors: Sequence[torch.Tensor], expected: Seque
         value = node.meta["val"]
         if not isinstance(value, torch.Tensor):
             continue
+        if value.dim() + value.is_complex() != want.dim():
+            return f"of rank {value.dim()} where eager torch has {want.dim() - value.is_complex()}"
         for size, number in zip(value.shape, want.shape, strict=False):
             expr = _torch.value_of(size)
             if not isinstance(expr, int) and not expr.free_symbols <= set(sizes):

@@ -69,7 +69,7 @@ class Session:
             raise Missing(_gap(model, str(error))) from error
         self._options = ort.RunOptions()
         self._options.log_severity_level = _SILENT
-        self._gap_of = lambda text: _gap(model, text)
+        self._model = model
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """All outputs."""
@@ -78,7 +78,7 @@ class Session:
         try:
             found = self._session.run_with_ort_values(None, feeds, run_options=self._options)
         except OrtNotImplemented as error:
-            raise Missing(self._gap_of(str(error))) from error
+            raise Missing(_gap(self._model, str(error))) from error
         return [from_ort(value) for value in found]
 
 

@@ -1,22 +1,19 @@
 """Hypothesis strategies for operators' arguments: opsets, dtypes, shapes, tensors.
 
-Importing this module registers the profiles ``ci`` (20 examples a test, always the same ones) and
-``all`` (200). Unless another profile has been loaded, it loads the one that the environment
-variable ``ATONNX_HYPOTHESIS_PROFILE`` names, ``ci`` by default.
+Importing this module loads a profile of :mod:`atonnx.testing.profiles`, unless another one is loaded.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from atonnx.build.scope import NEWEST_OPSET
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET
+from atonnx.testing.profiles import load_profile
 
 __all__ = [
     "DTYPES",
@@ -26,14 +23,12 @@ __all__ = [
     "dtypes",
     "make_tensor",
     "opsets",
-    "register_profiles",
     "shapes",
     "tensor",
     "tensors",
 ]
 
 Shape = tuple[int, ...]
-Dtypes = "torch.dtype | st.SearchStrategy[torch.dtype]"
 
 DTYPES: dict[str, tuple[torch.dtype, ...]] = {
     "float": (torch.float32, torch.float64, torch.float16, torch.bfloat16),
@@ -232,19 +227,4 @@ def _shape(value: Any) -> st.SearchStrategy[Any]:
     return value if isinstance(value, st.SearchStrategy) else st.just(tuple(value))
 
 
-def register_profiles() -> None:
-    """Register the profiles ``ci`` and ``all``."""
-    common: dict[str, Any] = {"deadline": None, "print_blob": True}
-    settings.register_profile("ci", max_examples=20, derandomize=True, database=None, **common)
-    settings.register_profile("all", max_examples=200, derandomize=True, database=None, **common)
-
-
-def _load_profile() -> None:
-    asked = os.environ.get("ATONNX_HYPOTHESIS_PROFILE")
-    current = settings.get_current_profile_name()
-    register_profiles()
-    if asked or current == "default":
-        settings.load_profile(asked or "ci")
-
-
-_load_profile()
+load_profile()
