@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 
+import onnx_ir as ir
+
 from atonnx.build import Builder, Value
 from atonnx.dispatch import OpsetPack
+from atonnx_opset_packs._constants import FLOATS, rank_of
 
 pack = OpsetPack(__name__)
 
-pack.same("Relu", 6, 13, 14)
+pack.same("Relu", 6, 13)
 pack.same("Sigmoid", 6, 13)
 pack.same("Tanh", 6, 13)
 pack.same("LeakyRelu", 6, 16)
 pack.same("PRelu", 9, 16)
 pack.same("ThresholdedRelu", 10, 22)
-pack.same("Celu", 12, 28)
 pack.same("HardSwish", 14, 22)
 pack.same("Mish", 18, 22)
 for _name in ("Elu", "HardSigmoid", "Selu"):
@@ -47,23 +49,58 @@ def mish(op: Builder, x: Value) -> Value:
     return op.Mul(x, op.Tanh(op.Softplus(x)))
 
 
+@pack.below(28, "SwiGLU")
+def swiglu(op: Builder, a: Value, b: Value, *, alpha: float = 1.0) -> Value:
+    """Swish(a) * b."""
+    return op.Mul(op.Swish(a, alpha=alpha), b)
+
+
 @pack.below(14, "HardSwish")
 def hard_swish(op: Builder, x: Value) -> Value:
     """x * HardSigmoid(x) with a slope of a sixth."""
     return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
-@pack.below(12, "Celu")
-def celu(op: Builder, x: Value, *, alpha: float = 1.0) -> Value:
+def _celu(op: Builder, x: Value, alpha: float) -> Value:
     """Max(x, 0) + Min(0, alpha * (Exp(x / alpha) - 1))."""
     scaled = x if alpha == 1.0 else op.Div(x, alpha)
     curved = op.Sub(op.Exp(scaled), 1)
     return op.Add(op.Relu(x), op.Min(0, curved if alpha == 1.0 else op.Mul(curved, alpha)))
 
 
+@pack.below(28, "Celu")
+def celu(op: Builder, x: Value, *, alpha: float = 1.0) -> Value:
+    """Celu of floats; spelled out for doubles and half precision, which it did not take."""
+    return op.at(12).Celu(x, alpha=alpha) if x.dtype == ir.DataType.FLOAT else _celu(op, x, alpha)
+
+
+@pack.below(12, "Celu")
+def celu_12(op: Builder, x: Value, *, alpha: float = 1.0) -> Value:
+    """Spelled out with Exp."""
+    return _celu(op, x, alpha)
+
+
+@pack.above(12, "Celu")
+def celu_up(op: Builder, x: Value, *, alpha: float = 1.0) -> Value:
+    """Celu, unchanged in what it took."""
+    return op.Celu(x, alpha=alpha)
+
+
+@pack.below(14, "Relu")
+def relu(op: Builder, x: Value) -> Value:
+    """Relu of floats; Max for integers."""
+    return op.at(13).Relu(x) if x.dtype in FLOATS else op.Max(x, 0)
+
+
+@pack.above(6, "Relu")
+def relu_up(op: Builder, x: Value) -> Value:
+    """Relu, unchanged in what it took."""
+    return op.Relu(x)
+
+
 def _softmax_2d(op: Builder, name: str, x: Value, axis: int) -> Value:
     """The operator as of opset 11, which flattens all axes from ``axis`` on, over one axis."""
-    rank = x.rank
+    rank = rank_of(op, x, name, 13)
     axis %= max(rank, 1)
     if axis == rank - 1:
         return getattr(op.at(11), name)(x, axis=axis)

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import OpsetPack
-from atonnx_opset_packs._constants import axes_of, known_ints, rank_of
+from atonnx_opset_packs._constants import LAST, axes_of, known_ints, rank_of, sizes, zero
 
 pack = OpsetPack(__name__)
 
-for _name in ("Expand",):
-    pack.same(_name, 8, 13)
-for _name in ("Concat", "Gather", "GatherElements", "Slice"):
+pack.same("Expand", 8, 13)
+for _name in ("Concat", "Slice"):
     pack.same(_name, 11, 13)
 pack.same("Flatten", 11, 13, 21, 23, 24, 25)
-pack.same("GatherND", 11, 12, 13)
 pack.same("Identity", 1, 13, 14, 16, 19, 21, 23, 24, 25)
 pack.same("NonZero", 9, 13)
 pack.same("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
@@ -28,12 +27,14 @@ pack.same("Squeeze", 13, 21, 23, 24, 25)
 pack.same("Tile", 6, 13)
 pack.same("Transpose", 1, 13, 21, 23, 24, 25)
 pack.same("Unsqueeze", 13, 21, 23, 24, 25)
-pack.same("ConstantOfShape", 9, 20, 21, 23, 24, 25)
-pack.same("EyeLike", 9, 22)
 pack.same("OneHot", 11, 28)
 pack.same("Compress", 11, 28)
 pack.same("Unique", 11, 28)
 pack.same("ReverseSequence", 10, 28)
+pack.same("DepthToSpace", 11, 13, 28)
+pack.same("SpaceToDepth", 1, 13, 28)
+pack.same("Pad", 11, 13, 18)
+pack.same("Pad", 19, 21, 23, 24, 25)
 
 
 @pack.below(13, "Squeeze")
@@ -68,8 +69,7 @@ def unsqueeze_11(op: Builder, x: Value, *, axes: Sequence[int]) -> Value:
 def shape(op: Builder, x: Value, *, start: int = 0, end: int | None = None) -> Value:
     """A Slice of the whole shape."""
     whole = op.Shape(x)
-    stop = np.iinfo(np.int64).max if end is None else end
-    return op.Slice(whole, [start], [stop], [0])
+    return op.Slice(whole, [start], [LAST if end is None else end], [0])
 
 
 @pack.below(14, "Reshape")
@@ -155,5 +155,102 @@ def trilu(op: Builder, x: Value, k: Value | None = None, *, upper: int = 1) -> V
         rows = op.Add(rows, k)
     rows = op.Unsqueeze(rows, [1])
     kept = op.GreaterOrEqual(columns, rows) if upper else op.LessOrEqual(columns, rows)
-    zero = op.const(np.zeros((), x.dtype.numpy()))
-    return op.Where(kept, x, zero)
+    return op.Where(kept, x, zero(op, x))
+
+
+@pack.below(19, "Pad")
+def pad(
+    op: Builder,
+    x: Value,
+    pads: Value,
+    fill: Value | None = None,
+    axes: Value | None = None,
+    *,
+    mode: str = "constant",
+) -> Value:
+    """Pad; wrapping around is a Gather along each axis, at positions modulo its size."""
+    if mode != "wrap":
+        return op.at(18).Pad(x, pads, fill, axes, mode=mode)
+    rank = rank_of(op, x, "Pad", 19)
+    where = axes_of(op, axes, "Pad of axes", 19)
+    where = list(range(rank)) if where is None else [axis % rank for axis in where]
+    numbers = known_ints(pads)
+    pads = op.cast(pads, ir.DataType.INT64)
+    for place, axis in enumerate(where):
+        if numbers is not None and not numbers[place] and not numbers[place + len(where)]:
+            continue
+        size = op.Squeeze(sizes(op, x, axis, axis + 1 if axis + 1 < rank else None), [0])
+        before, after = (
+            op.Squeeze(op.Slice(pads, [at], [at + 1]), [0]) for at in (place, place + len(where))
+        )
+        positions = op.Range(op.Neg(before), op.Add(size, after), 1)
+        x = op.Gather(x, op.Mod(positions, size), axis=axis)
+    return x
+
+
+@pack.below(18, "Pad")
+def pad_axes(
+    op: Builder,
+    x: Value,
+    pads: Value,
+    fill: Value | None = None,
+    axes: Value | None = None,
+    *,
+    mode: str = "constant",
+) -> Value:
+    """Pad with a number for each axis."""
+    pads = op.cast(pads, ir.DataType.INT64)
+    where = axes_of(op, axes, "Pad of axes", 18)
+    if where is None:
+        return op.at(13).Pad(x, pads, fill, mode=mode)
+    rank = rank_of(op, x, "Pad", 18)
+    where = [axis % rank for axis in where]
+    numbers = known_ints(pads)
+    if numbers is not None:
+        whole = [0] * (2 * rank)
+        for place, axis in enumerate(where):
+            whole[axis], whole[axis + rank] = numbers[place], numbers[place + len(where)]
+        return op.at(13).Pad(x, whole, fill, mode=mode)
+    parts = [
+        op.Slice(pads, [where.index(axis) + offset], [where.index(axis) + offset + 1])
+        if axis in where
+        else op.const([0], ir.DataType.INT64)
+        for offset in (0, len(where))
+        for axis in range(rank)
+    ]
+    return op.at(13).Pad(x, op.Concat(*parts, axis=0), fill, mode=mode)
+
+
+@pack.above(11, "Pad")
+def pad_up(op: Builder, x: Value, *inputs: Value | None, mode: str = "constant") -> Value:
+    """Pad, unchanged in what it took."""
+    return op.Pad(x, *inputs, mode=mode)
+
+
+@pack.below(28, "SpaceToDepth")
+def space_to_depth(op: Builder, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+    """SpaceToDepth; its channels are moved before the blocks where mode="CRD"."""
+    moved = op.at(13).SpaceToDepth(x, blocksize=blocksize)
+    if mode == "DCR":
+        return moved
+    batch, area = sizes(op, x, 0, 1), op.const([blocksize**2], ir.DataType.INT64)
+    parted = op.Concat(batch, area, sizes(op, x, 1, 2), op.Shape(moved, start=2), axis=0)
+    turned = op.Transpose(op.Reshape(moved, parted), perm=[0, 2, 1, 3, 4])
+    return op.Reshape(turned, op.Shape(moved))
+
+
+@pack.below(18, "CenterCropPad")
+def center_crop_pad(op: Builder, x: Value, shape: Value, *, axes: Sequence[int] | None = None) -> Value:
+    """Slice and Pad of each axis, by halves."""
+    rank = rank_of(op, x, "CenterCropPad", 18)
+    where = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    shape = op.cast(shape, ir.DataType.INT64)
+    for place, axis in enumerate(where):
+        size = sizes(op, x, axis, axis + 1 if axis + 1 < rank else None)
+        wanted = op.Slice(shape, [place], [place + 1])
+        start = op.Div(op.Max(op.Sub(size, wanted), 0), 2)
+        x = op.Slice(x, start, op.Add(start, op.Min(size, wanted)), [axis])
+        missing = op.Max(op.Sub(wanted, size), 0)
+        before = op.Div(missing, 2)
+        x = op.Pad(x, op.Concat(before, op.Sub(missing, before), axis=0), None, [axis])
+    return x
