@@ -15,11 +15,14 @@ ATONNX_API = (1, 0)
 # The family modules of this package. Each defines `pack`.
 FAMILIES: tuple[str, ...] = (
     "activation",
+    "attention",
     "cast",
     "control",
     "elementwise",
     "nn",
     "normalization",
+    "random",
+    "recurrent",
     "reduce",
     "scatter",
     "shape",

@@ -177,14 +177,18 @@ def pad(
     numbers = known_ints(pads)
     pads = op.cast(pads, ir.DataType.INT64)
     for place, axis in enumerate(where):
-        if numbers is not None and not numbers[place] and not numbers[place + len(where)]:
+        ends = (place, place + len(where))
+        if numbers is not None and not any(numbers[end] for end in ends):
             continue
+        before, after = (op.Squeeze(op.Slice(pads, [end], [end + 1]), [0]) for end in ends)
         size = op.Squeeze(sizes(op, x, axis, axis + 1 if axis + 1 < rank else None), [0])
-        before, after = (
-            op.Squeeze(op.Slice(pads, [at], [at + 1]), [0]) for at in (place, place + len(where))
-        )
-        positions = op.Range(op.Neg(before), op.Add(size, after), 1)
-        x = op.Gather(x, op.Mod(positions, size), axis=axis)
+        start, stop = op.Neg(before), op.Add(size, after)
+        if numbers is None or any(numbers[end] < 0 for end in ends):
+            # What is cut off is no part of the torus.
+            low, high = op.Max(start, 0), op.Min(stop, size)
+            x = op.Slice(x, op.Unsqueeze(low, [0]), op.Unsqueeze(high, [0]), [axis])
+            start, stop, size = op.Sub(start, low), op.Sub(stop, low), op.Sub(high, low)
+        x = op.Gather(x, op.Mod(op.Range(start, stop, 1), size), axis=axis)
     return x
 
 
