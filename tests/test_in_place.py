@@ -75,7 +75,8 @@ class OutVariant(torch.nn.Module):
 
 
 MODELS = [
-    WriteThroughView, ViewSeesWrite, AliasOrCopy, Chain, MaskedAssign, OnlyTheOldValue, IntoNarrower, OutVariant,
+    WriteThroughView, ViewSeesWrite, AliasOrCopy, Chain, MaskedAssign,
+    OnlyTheOldValue, IntoNarrower, OutVariant,
 ]  # fmt: skip
 
 

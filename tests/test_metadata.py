@@ -45,7 +45,9 @@ def test_M2_M4_class_hierarchy_and_scopes_are_reprs_of_lists():
 
 def test_M3_fx_node_is_torchs_text():
     last = exported().model.graph[-1].metadata_props["pkg.torch.onnx.fx_node"]
-    assert last.startswith("%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%linear")
+    assert last.startswith(
+        "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%linear"
+    )
 
 
 def test_M5_stack_trace_has_the_users_line():

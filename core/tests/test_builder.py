@@ -21,7 +21,10 @@ from atonnx.build.sizes import SizeFacts
 from atonnx.dispatch import OpsetPack, OpsetTable
 from atonnx.errors import BuildError, UnsupportedOpError
 
-S0, S1 = sympy.Symbol("s0", integer=True, nonnegative=True), sympy.Symbol("s1", integer=True, nonnegative=True)
+S0, S1 = (
+    sympy.Symbol("s0", integer=True, nonnegative=True),
+    sympy.Symbol("s1", integer=True, nonnegative=True),
+)
 
 
 def session(opset: int = NEWEST_OPSET, *packs: OpsetPack) -> Session:
@@ -363,7 +366,9 @@ def test_schemas_of_custom_domains_bind_attributes():
     made = session()
     op = builder(made)
     x = made.root.add_input("x", ir.DataType.FLOAT, (3,))
-    y = op.call("com.example", "Thing", x, outputs=2, dtypes=[ir.DataType.FLOAT, ir.DataType.INT64], k=3, mode="a")
+    y = op.call(
+        "com.example", "Thing", x, outputs=2, dtypes=[ir.DataType.FLOAT, ir.DataType.INT64], k=3, mode="a"
+    )
     assert [v.dtype for v in y] == [ir.DataType.FLOAT, ir.DataType.INT64]
     assert made.imports["com.example"] == 1
     assert y[0].producer().attributes["k"].as_int() == 3

@@ -101,7 +101,9 @@ def test_names_are_taken_out_for_torch_export():
 
 def test_leaves_follow_the_order_of_flattening():
     args = (1.0, {"b": torch.zeros(1), "a": None})
-    pairs = leaf_shapes(Tree(), args, {"rest": [torch.ones(2)]}, {"extra": {"b": {0: "n"}}, "rest": [{0: "m"}]})
+    pairs = leaf_shapes(
+        Tree(), args, {"rest": [torch.ones(2)]}, {"extra": {"b": {0: "n"}}, "rest": [{0: "m"}]}
+    )
     assert [shape for _, shape in pairs] == [None, {0: "n"}, None, {0: "m"}]
 
 

@@ -66,7 +66,9 @@ def script_18(self: FLOAT[...]) -> FLOAT[...]:
 
 @onnxscript.script(local)
 def script_13(self: FLOAT[...]) -> FLOAT[...]:
-    total = opset13.ReduceMean(opset13.Unsqueeze(opset13.Abs(self), opset13.Constant(value_ints=[0])), axes=[0])
+    total = opset13.ReduceMean(
+        opset13.Unsqueeze(opset13.Abs(self), opset13.Constant(value_ints=[0])), axes=[0]
+    )
     return opset13.Div(self, opset13.Add(opset13.Squeeze(total, opset13.Constant(value_ints=[0])), 1.0))
 
 

@@ -494,6 +494,7 @@ def _trees(depth: int) -> st.SearchStrategy[tuple[Any, Callable[..., Any]]]:
 @example(tree=(smax(SymSize(S0), 1), lambda a, b: max(a, 1)), opset=20, low=0)
 @example(tree=(-(-SymSize(S0) // 4), lambda a, b: -(-a // 4)), opset=20, low=0)
 @example(tree=(SymSize(U0) // 4 // -2, lambda a, b: b // 4 // -2), opset=11, low=0)
+@example(tree=(SymSize(S0) // SymSize(U0) // SymSize(U0), lambda a, b: a // b // b), opset=11, low=0)
 @example(tree=((-SymSize(S0) - 5) % -3, lambda a, b: (-a - 5) % -3), opset=11, low=0)
 def test_arithmetic_and_claims_hold_at_every_size(tree: Any, opset: int, low: int) -> None:
     size, python = tree

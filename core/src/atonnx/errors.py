@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch.onnx.errors import SymbolicValueError, UnsupportedOperatorError
+
     from atonnx.plugins import PluginRecord
 
 __all__ = [
@@ -128,7 +130,7 @@ class UnsupportedOpError(_AtNode):
     ``missing`` holds the operators without a row; it is empty for a refused case.
     """
 
-    def __init__(self, message: str, *, missing: Iterable[MissingOp] = (), **fields: str) -> None:
+    def __init__(self, message: str, *, missing: Iterable[MissingOp] = (), **fields: Any) -> None:
         super().__init__(message, **fields)
         self.missing = tuple(missing)
 
@@ -176,7 +178,7 @@ class PluginConflictError(PluginError):
 
 
 def __getattr__(name: str) -> Any:
-    """torch's two public names, ours being subclasses of them is not needed: they are the same."""
+    """torch's two public error classes, imported when asked for."""
     if name in ("UnsupportedOperatorError", "SymbolicValueError"):
         import torch.onnx.errors
 

@@ -253,4 +253,3 @@ def _collector_suspended() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-

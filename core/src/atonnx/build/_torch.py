@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ __all__ = [
     "storage_key",
     "trace",
     "unset_fake_temporarily",
-    "written_arguments",
+    "written_by",
 ]
 
 # Their schema says that they write, but no data changes.
@@ -34,7 +34,8 @@ _NOT_WRITES = {"aten::detach_", "aten::requires_grad_", "aten::rename_", "aten::
 
 def oblivious() -> contextlib.AbstractContextManager[Any]:
     """Sizes 0 and 1 of a dynamic dim stay dynamic."""
-    return symbolic_config.patch(backed_size_oblivious=True)  # type: ignore[no-any-return]
+    patch: Any = symbolic_config.patch  # type: ignore[attr-defined]
+    return patch(backed_size_oblivious=True)  # type: ignore[no-any-return]
 
 
 def fake_mode_of(values: Sequence[Any]) -> Any:
@@ -47,24 +48,30 @@ def storage_key(value: Any) -> int | None:
     if not isinstance(value, torch.Tensor):
         return None
     try:
-        return value.untyped_storage()._cdata
+        return int(value.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
         return None
 
 
 def is_write(target: Any) -> bool:
     """Whether the overload changes data of an argument."""
-    return isinstance(target, OpOverload) and target._schema.is_mutable and target.name() not in _NOT_WRITES
+    return isinstance(target, OpOverload) and target._schema.is_mutable and target._name not in _NOT_WRITES
 
 
-def written_arguments(target: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+def _written_arguments(target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments that the overload writes to, in the order of the schema."""
-    found = []
+    found: list[Any] = []
     for index, argument in enumerate(target._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[index] if index < len(args) else kwargs.get(argument.name)
             found.extend(value if isinstance(value, (list, tuple)) else [value])
     return [value for value in found if value is not None]
+
+
+def written_by(node: torch.fx.Node) -> list[Any]:
+    """The arguments that a node writes to: nodes, or what stands in their place."""
+    target = node.target
+    return _written_arguments(target, node.args, node.kwargs) if isinstance(target, OpOverload) else []
 
 
 def functional_overload(target: OpOverload) -> OpOverload | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from atonnx.build._torch import OpOverload, fake_mode_of, is_write, storage_key, written_arguments
+from atonnx.build._torch import OpOverload, fake_mode_of, is_write, storage_key, written_by
 
 __all__ = ["AliasPlan", "plan_aliases"]
 
@@ -29,7 +29,9 @@ class AliasPlan:
     ``through_view``: the first write that renaming cannot express.
     """
 
-    renamed: dict[torch.fx.Node, list[tuple[torch.fx.Node, list[torch.fx.Node]]]] = field(default_factory=dict)
+    renamed: dict[torch.fx.Node, list[tuple[torch.fx.Node, list[torch.fx.Node]]]] = field(
+        default_factory=dict
+    )
     state: set[torch.fx.Node] = field(default_factory=set)
     touched: set[torch.fx.Node] = field(default_factory=set)
     through_view: torch.fx.Node | None = None
@@ -55,7 +57,7 @@ def plan_aliases(graph: torch.fx.Graph, *, nested: bool = False) -> AliasPlan:
             families.setdefault(key, []).append(node)
     for node in writes:
         pairs = []
-        for written in written_arguments(node.target, node.args, node.kwargs):
+        for written in written_by(node):
             if not isinstance(written, torch.fx.Node):
                 continue
             value = values.get(written)
@@ -106,7 +108,7 @@ def _values(nodes: list[torch.fx.Node], writes: list[torch.fx.Node]) -> Mapping[
     """
     recorded = {n: n.meta.get("val") for n in nodes}
     for node in writes:
-        for written in written_arguments(node.target, node.args, node.kwargs):
+        for written in written_by(node):
             if not isinstance(written, torch.fx.Node):
                 continue
             result = recorded.get(node)
@@ -139,7 +141,7 @@ def _propagated(
         args = torch.fx.map_arg(node.args, lambda n: env[n])
         kwargs = torch.fx.map_arg(node.kwargs, lambda n: env[n])
         with mode:
-            env[node] = node.target(*args, **kwargs)
+            env[node] = node.target(*args, **kwargs)  # type: ignore[operator]
     return env
 
 

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from atonnx.build import sizes, sympy_rules
+from atonnx.build import sympy_rules
 from atonnx.build.constants import constant_tensor, scalar_key
 from atonnx.build.dtypes import to_ir
 from atonnx.build.infer import special_dtype
@@ -155,10 +155,12 @@ class Builder:
             if dtype not in target.allowed[key]
         }
         for index, kind in enumerate(kinds):
-            key = target.output_key(index)
-            if isinstance(key, str) and key not in bound and kind and kind not in target.allowed[key]:
-                wide[key] = widened(self, target, key, kind, of_output="dtype" not in attrs)
-                made = target.make_attributes({**attrs, "dtype": wide[key]})
+            variable = target.output_key(index)
+            if kind is None or not isinstance(variable, str) or variable in bound:
+                continue
+            if kind not in target.allowed[variable]:
+                wide[variable] = widened(self, target, variable, kind, of_output="dtype" not in attrs)
+                made = target.make_attributes({**attrs, "dtype": wide[variable]})
         if wide:
             return self._emit_wide(target, inputs, made, kinds, wide, outputs)
         values = self._node("", op_type, inputs, made, kinds, self.opset)
@@ -397,12 +399,11 @@ class Builder:
                     index += 1
                 parts.append(self.const(list(dims[start:index]), _INT64))
                 continue
-            root = self._root(dims[index].expr)
+            tensor, axis = self._root(dims[index].expr) or (None, None)
             index += 1
-            if root is None or root[1] is None:
+            if tensor is None or axis is None:
                 parts.append(self._size(dims[start].expr, "vector"))
                 continue
-            tensor, axis = root
             while index < len(dims) and (tensor.dims or ())[axis + index - start :][:1] == (dims[index],):
                 index += 1
             if index - start == 1:

@@ -47,7 +47,9 @@ def _check_number(value: Any, dtype: ir.DataType) -> None:
         return
     if dtype in INTS:
         if isinstance(value, (float, np.floating)) and not float(value).is_integer():
-            raise BuildError(f"{value!r} is not exact in {dtype.name}", hint="cast the tensor beside it first")
+            raise BuildError(
+                f"{value!r} is not exact in {dtype.name}", hint="cast the tensor beside it first"
+            )
         info = np.iinfo(dtype.numpy())
         if not info.min <= int(value) <= info.max:
             raise BuildError(f"{value!r} is out of the range of {dtype.name}")

@@ -112,7 +112,7 @@ def _record(function: Callable[..., Any], op: Builder, *args: Any, **kwargs: Any
         named = {k: v for k, v in named.items() if k in names}
     previous = ir.set_value_magic_handler(_Arithmetic(op))
     try:
-        with evaluator.default_as(_Recorder(op)):  # type: ignore[arg-type]
+        with evaluator.default_as(_Recorder(op)):
             result = function(*given, **named)
     finally:
         ir.set_value_magic_handler(previous)

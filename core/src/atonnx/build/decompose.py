@@ -61,7 +61,9 @@ class Decomposer:
         function = self.function_for(node.target)
         if function is None:
             return Refusal("no decomposition is registered")
-        args = pytree.tree_map_only(torch.fx.Node, lambda n: n.meta.get("val"), (node.args, dict(node.kwargs)))
+        args = pytree.tree_map_only(
+            torch.fx.Node, lambda n: n.meta.get("val"), (node.args, dict(node.kwargs))
+        )
         leaves, spec = pytree.tree_flatten(args)
         key = (node.target, spec, tuple(_key(leaf) for leaf in leaves))
         made = self._made.get(key)
@@ -84,7 +86,7 @@ class Decomposer:
 
         mode = _torch.fake_mode_of([v for v in dynamic if isinstance(v, torch.Tensor)])
         if mode is None:
-            mode = _torch.fake_mode_of([v for v in pytree.tree_leaves(node.meta.get("val"))])
+            mode = _torch.fake_mode_of(pytree.tree_leaves(node.meta.get("val")))
         shape_env = mode.shape_env if mode is not None else None
         if shape_env is None:
             return self._plain_trace(node, call, dynamic)
@@ -108,7 +110,9 @@ class Decomposer:
         try:
             graph_module = _torch.trace(call, dynamic)
         except Exception as error:
-            return Refusal(f"its decomposition fails: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+            return Refusal(
+                f"its decomposition fails: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+            )
         calls = [n for n in graph_module.graph.nodes if n.op == "call_function"]
         if any(n.target is node.target for n in calls):
             return Refusal("it decomposes into itself")
@@ -159,7 +163,9 @@ def _key(leaf: Any) -> Any:
 def _frozen_output(node: torch.fx.Node, graph_module: torch.fx.GraphModule) -> str:
     """How the traced result's sizes depart from the node's; empty when they do not."""
     output = next(n for n in graph_module.graph.nodes if n.op == "output")
-    traced = [n.meta.get("val") if isinstance(n, torch.fx.Node) else n for n in pytree.tree_leaves(output.args[0])]
+    traced = [
+        n.meta.get("val") if isinstance(n, torch.fx.Node) else n for n in pytree.tree_leaves(output.args[0])
+    ]
     promised = pytree.tree_leaves(node.meta.get("val"))
     for got, want in zip(traced, promised, strict=False):
         if not isinstance(got, torch.Tensor) or not isinstance(want, torch.Tensor):

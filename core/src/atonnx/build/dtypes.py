@@ -29,7 +29,7 @@ INTS = frozenset(
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _from_torch(dtype: torch.dtype) -> ir.DataType:
     try:
         return ir.tensor_adapters.from_torch_dtype(dtype)

@@ -97,7 +97,11 @@ def finish(
         value.metadata_props[_OUTPUT_KIND] = kind
         graph.outputs.append(value)
     for value in [*translator.weights, *session.root.constants.values()]:
-        if (value.uses() or value.is_graph_output()) and not value.is_initializer() and not value.is_graph_input():
+        if (
+            (value.uses() or value.is_graph_output())
+            and not value.is_initializer()
+            and not value.is_graph_input()
+        ):
             graph.register_initializer(value)
     graph.opset_imports.update(session.imports)
     graph.metadata_props[_SIGNATURE] = source.signature_text
@@ -162,12 +166,17 @@ def _as_output(
             from atonnx.build.metadata import fx_metadata
 
             builder.origin.metadata.update(fx_metadata(argument))
-    if value.producer() is None or value.scope is not builder.scope or value in taken or value.const_value is not None:
+    if (
+        value.producer() is None
+        or value.scope is not builder.scope
+        or value in taken
+        or value.const_value is not None
+    ):
         dims, is_complex = value.dims, value.is_complex
         value = builder.Identity(value)
         value.dims, value.is_complex = dims, is_complex
         value.name = translator.session.unique(name)
-        value.producer().name = f"node_{value.name}"  # type: ignore[union-attr]
+        value.producer().name = f"node_{value.name}"
     return value
 
 

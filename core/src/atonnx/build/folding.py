@@ -50,7 +50,7 @@ def _foldable(node: torch.fx.Node) -> bool:
     if is_write(target) or torch.Tag.nondeterministic_seeded in target.tags or target.namespace != "aten":
         return False
     value = node.meta.get("val")
-    values = value if isinstance(value, (list, tuple)) else [value]
+    values: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(v, torch.Tensor) and not v.is_complex() for v in values):
         return False
     static = all(isinstance(s, int) for v in values for s in v.shape)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["bind_script", "call_function", "inline_script"]
 
 
-def bind_script(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def bind_script(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of an onnxscript function, parted into inputs and attributes by its signature.
 
     Raises:
@@ -48,7 +50,8 @@ def bind_script(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 def _parsed(function: Any) -> ir.Function:
-    return ir.from_proto(function.to_function_proto())
+    parsed: ir.Function = ir.from_proto(function.to_function_proto())
+    return parsed
 
 
 def inline_script(op: Builder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -81,7 +84,12 @@ def call_function(op: Builder, function: Any, args: Sequence[Any], kwargs: Mappi
     op.session.imports.setdefault(parsed.domain, 1)
     outputs = made.outputs
     results = op._node(
-        made.domain, made.name, values, [], [output.dtype for output in outputs], op.session.imports[parsed.domain]
+        made.domain,
+        made.name,
+        values,
+        [],
+        [output.dtype for output in outputs],
+        op.session.imports[parsed.domain],
     )
     for result, output in zip(results, outputs, strict=True):
         sizes = output.dims  # type: ignore[attr-defined]

@@ -22,20 +22,27 @@ __all__ = ["broadcast", "dims", "int_content", "special_dtype"]
 Rule = Callable[[ir.Node, int], "Dims | None"]
 
 _SAME = frozenset(
-    """Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization Bernoulli BitwiseNot Cast CastLike Ceil Celu
-    Clip Cos Cosh CumProd CumSum DequantizeLinear Dropout Elu Erf Exp Floor Gelu GroupNormalization HardSigmoid
-    HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN LayerNormalization LeakyRelu Log LogSoftmax
-    LpNormalization MeanVarianceNormalization Mish Neg Not PRelu QuantizeLinear RMSNormalization RandomNormalLike
-    RandomUniformLike Reciprocal Relu ReverseSequence Round ScatterElements ScatterND Selu Shrink Sigmoid Sign
-    Sin Sinh Softmax Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu""".split()
+    """
+    Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization Bernoulli BitwiseNot Cast CastLike Ceil
+    Celu Clip Cos Cosh CumProd CumSum DequantizeLinear Dropout Elu Erf Exp Floor Gelu
+    GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN
+    LayerNormalization LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg
+    Not PRelu QuantizeLinear RMSNormalization RandomNormalLike RandomUniformLike Reciprocal Relu
+    ReverseSequence Round ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax
+    Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu
+    """.split()
 )
 _BROADCAST = frozenset(
-    """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean
-    Min Mod Mul Or Pow Sub Sum Where Xor""".split()
+    """
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less
+    LessOrEqual Max Mean Min Mod Mul Or Pow Sub Sum Where Xor
+    """.split()
 )
 _REDUCE = frozenset(
-    """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
-    ReduceSumSquare""".split()
+    """
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+    ReduceSum ReduceSumSquare
+    """.split()
 )
 # Where broadcasting of a pair cannot be decided from the sizes alone.
 _UNKNOWN = None
@@ -177,7 +184,13 @@ def _concat(node: ir.Node, _: int) -> Dims | None:
     total: Any = 0
     for shape in known:
         size = shape[axis]
-        total = None if total is None or size is None else size + total if isinstance(size, SymSize) else total + size
+        total = (
+            None
+            if total is None or size is None
+            else size + total
+            if isinstance(size, SymSize)
+            else total + size
+        )
     best = [next((s[i] for s in known if isinstance(s[i], int)), known[0][i]) for i in range(len(known[0]))]
     best[axis] = total
     return tuple(best)
@@ -270,10 +283,12 @@ def _slice(node: ir.Node, _: int) -> Dims | None:
     result: list[Any] = list(source)
     for i, axis in enumerate(axes):
         size = source[axis]
-        parts = (size, starts and starts[i], ends and ends[i], steps and steps[i])
+        parts: tuple[Any, ...] = (size, starts and starts[i], ends and ends[i], steps and steps[i])
         if all(isinstance(part, int) for part in parts):
             _, start, end, step = parts
-            result[axis] = len(range(*slice(start, end, step).indices(size))) if step > 0 or end >= 0 else None
+            result[axis] = (
+                len(range(*slice(start, end, step).indices(size))) if step > 0 or end >= 0 else None
+            )
         else:
             result[axis] = None
     return tuple(result)
@@ -454,7 +469,11 @@ def _from_onnx(node: ir.Node, index: int) -> Dims | None:
     scope = getattr(output, "scope", None)
     version = node.version or (scope.session.opset if scope is not None else None)
     spec = op_spec(node.domain, node.op_type, version) if version is not None else None
-    if spec is None or any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+    if (
+        version is None
+        or spec is None
+        or any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values())
+    ):
         return None
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     proto.input.extend("" if v is None else f"i{i}" for i, v in enumerate(node.inputs))
@@ -470,7 +489,9 @@ def _from_onnx(node: ir.Node, index: int) -> Dims | None:
         types[f"i{i}"] = type_proto
         content = int_content(value)
         if content is not None and all(isinstance(c, int) for c in content):
-            data[f"i{i}"] = onnx.numpy_helper.from_array(value.const_value.numpy()) if value.const_value else None
+            data[f"i{i}"] = (
+                onnx.numpy_helper.from_array(value.const_value.numpy()) if value.const_value else None
+            )
     try:
         inferred = onnx.shape_inference.infer_node_outputs(
             spec.schema, proto, types, {k: v for k, v in data.items() if v is not None},

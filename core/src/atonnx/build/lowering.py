@@ -66,8 +66,8 @@ def _takes(target: OpSpec, spec: OpSpec, count: int, attrs: Mapping[str, Any]) -
 def fitting(session: Session, spec: OpSpec, count: int, attrs: Mapping[str, Any]) -> OpSpec | None:
     """The version to emit for a call written as ``spec``; None where a row has to write it."""
     key = (spec.op_type, spec.since)
-    found = session.routes.get(key, 0)
-    if found == 0:
+    found: OpSpec | None = session.routes.get(key)
+    if key not in session.routes:
         found = op_spec(spec.domain, spec.op_type, session.opset)
         if found is not None and found.since == spec.since:
             found = spec
@@ -92,21 +92,25 @@ def route(op: Builder, spec: OpSpec, inputs: Sequence[Any], attrs: Mapping[str, 
     if target is None or target.since <= spec.since:
         for version in sorted((v for v in versions if opset < v), reverse=True):
             row = table.below(spec.op_type, spec.domain, version)
-            if row is not None:
-                return row.fn  # type: ignore[no-any-return]
+            if row is not None and row.fn is not None:
+                return row.fn
     else:
         for version in sorted(versions):
             row = table.above(spec.op_type, spec.domain, version)
-            if row is not None:
-                return row.fn  # type: ignore[no-any-return]
+            if row is not None and row.fn is not None:
+                return row.fn
     raise UnsupportedOpError(
         f"ONNX {spec.op_type} (written as of opset {spec.since}) cannot be had at opset {opset}",
-        **op.where(),
+        **_where(op),
         hint=f"export at opset {spec.since} or newer, or add an opset pack with "
         f'below({spec.since}, "{spec.op_type}")'
         if opset < spec.since
         else f'add an opset pack with above({spec.since}, "{spec.op_type}")',
     )
+
+
+def _where(op: Builder) -> dict[str, Any]:
+    return dict(op.where())
 
 
 def widened(
@@ -132,6 +136,6 @@ def widened(
     )
     raise UnsupportedOpError(
         f"{target} does not {'make' if of_output else 'take'} {dtype.name} at opset {op.opset}",
-        **op.where(),
+        **_where(op),
         hint=f"export at opset {first} or newer" if first else "cast the tensor to another dtype",
     )

@@ -47,7 +47,7 @@ def _node(
     imports: Mapping[str, int],
 ) -> None:
     attrs: dict[str, Any] = {}
-    args = [None if value is None else env[value] for value in node.inputs]
+    args: list[Any] = [None if value is None else env[value] for value in node.inputs]
     for name, attr in node.attributes.items():
         if attr.is_ref():
             attrs[name] = attributes.get(str(attr.ref_attr_name))

@@ -29,9 +29,22 @@ Kind = Literal["graph", "body", "function"]
 class Scope:
     """Nodes under construction, with the constants and sizes that were made for them."""
 
-    __slots__ = ("captured", "constants", "graph", "kind", "owner", "parent", "roots", "session", "shapes", "sizes")
+    __slots__ = (
+        "captured",
+        "constants",
+        "graph",
+        "kind",
+        "owner",
+        "parent",
+        "roots",
+        "session",
+        "shapes",
+        "sizes",
+    )
 
-    def __init__(self, session: Session, kind: Kind, parent: Scope | None = None, name: str = "main_graph") -> None:
+    def __init__(
+        self, session: Session, kind: Kind, parent: Scope | None = None, name: str = "main_graph"
+    ) -> None:
         self.session = session
         self.kind: Kind = kind
         self.parent = parent
@@ -158,6 +171,9 @@ class Session:
 
     def axis_text(self, size: SymSize) -> str:
         """A size as an axis name: ``batch``, ``2*seq + 1``."""
-        names = {s: sympy.Symbol(n, integer=True) for s, n in self.axis_names.items() if s in size.expr.free_symbols}
+        names = {
+            s: sympy.Symbol(n, integer=True)
+            for s, n in self.axis_names.items()
+            if s in size.expr.free_symbols
+        }
         return str(size.expr.xreplace(names)) if names else str(size.expr)
-

@@ -292,7 +292,8 @@ class SizeFacts:
         if (a, b) not in self._equal:
             difference = sympy.expand(self._honest(a) - self._honest(b))
             known = difference.is_zero is True
-            if not known and difference.free_symbols:
+            # Of sums and products interval arithmetic finds no equality that expanding did not.
+            if not known and (difference.atoms(Application) or self._fixed(difference)):
                 bounds = self.bounds(difference)
                 known = bounds is not None and bool(bounds[0] == 0 and bounds[1] == 0)
             self._equal[a, b] = self._equal[b, a] = known
@@ -359,6 +360,9 @@ class SizeFacts:
                 self._ranges[honest] = self._range(symbol)
                 renamed[symbol] = honest
         return expr.xreplace(renamed)
+
+    def _fixed(self, expr: Any) -> bool:
+        return any(self._range(symbol).is_singleton() for symbol in expr.free_symbols)
 
     def _range(self, symbol: Any) -> ValueRanges[Any]:
         known: ValueRanges[Any] | None = self._ranges.get(symbol)
@@ -464,8 +468,10 @@ def _true_division(a: Any, b: Any) -> Scalar:
 
 
 def _floordiv(a: Any, b: Any) -> Any:
-    # torch's simplifications of nested divisions hold for positive divisors.
-    return FloorDiv(-a, -b) if isinstance(b, sympy.Integer) and b < 0 else FloorDiv(a, b)
+    # torch makes a // (b*c) of a // b // c, which holds for a positive c.
+    if isinstance(b, sympy.Integer) and b < 0:
+        return FloorDiv(-a, -b)
+    return FloorDiv(a, b, evaluate=b.is_nonnegative is True or not isinstance(a, FloorDiv))
 
 
 def _mod(a: Any, b: Any) -> Any:

@@ -194,7 +194,7 @@ def register_schema(schema: Any) -> None:
     op_spec.cache_clear()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def op_spec(domain: str, op_type: str, opset: int) -> OpSpec | None:
     """The operator's version that is in force at ``opset``; None where there is none."""
     custom = _CUSTOM.get((domain, op_type))

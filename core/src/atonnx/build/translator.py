@@ -16,7 +16,7 @@ from atonnx.build._torch import (
     OpOverload,
     functional_overload,
     is_write,
-    written_arguments,
+    written_by,
 )
 from atonnx.build.aliases import AliasPlan, plan_aliases
 from atonnx.build.builder import Builder
@@ -65,7 +65,7 @@ class Out:
 def promise(value: Any) -> Out | None:
     """What ``meta["val"]`` says of a result; None for no value."""
     if isinstance(value, torch.Tensor):
-        dims = tuple(d if type(d) is int else sizes.of(d) for d in value.shape)
+        dims: tuple[Any, ...] = tuple(d if type(d) is int else sizes.of(d) for d in value.shape)
         if value.dtype.is_complex:
             return Out(to_ir(real_of(value.dtype)), (*dims, 2), True, value.dtype)
         return Out(to_ir(value.dtype), dims, False, value.dtype)
@@ -231,7 +231,9 @@ class Translator:
             if distribution in self._loaded:
                 distribution = None
             found.append(MissingOp(op, len(uses), sources, uses[0][1], distribution))
-        lines = [f"{len(found)} operator(s) of the model have no ONNX translation at opset {self.session.opset}:"]
+        lines = [
+            f"{len(found)} operator(s) of the model have no ONNX translation at opset {self.session.opset}:"
+        ]
         for item in found:
             lines.append(f"  {item.op} ({item.count}x): {item.reason}")
             lines += [f"      at {source}" for source in item.sources[:3]]
@@ -284,10 +286,10 @@ class Translator:
         if len(self._unsupported) == 1:
             return self._unsupported[0]
         text = "\n".join(f"- {error}" for error in self._unsupported)
-        missing = [
-            MissingOp(e.op, 1, (e.source,) if e.source else (), e.reason) for e in self._unsupported
-        ]
-        return UnsupportedOpError(f"{len(missing)} nodes of the model cannot be translated:\n{text}", missing=missing)
+        missing = [MissingOp(e.op, 1, (e.source,) if e.source else (), e.reason) for e in self._unsupported]
+        return UnsupportedOpError(
+            f"{len(missing)} nodes of the model cannot be translated:\n{text}", missing=missing
+        )
 
     def _user_input(self, scope: Scope, node: torch.fx.Node) -> Any:
         value = node.meta.get("val")
@@ -328,7 +330,11 @@ class Translator:
                 }
             )
             self._weights[key] = value
-        elif spec.target and isinstance(value.const_value, Weight) and spec.target not in value.const_value.names:
+        elif (
+            spec.target
+            and isinstance(value.const_value, Weight)
+            and spec.target not in value.const_value.names
+        ):
             value.const_value.aliases += (spec.target,)
         return value
 
@@ -360,7 +366,7 @@ class Translator:
                 elif getattr(node.target, "__name__", "") == "getitem" and not isinstance(
                     node.target, OpOverload
                 ):
-                    container = env[node.args[0]]  # type: ignore[index]
+                    container = env[node.args[0]]
                     env[node] = container[node.args[1]]
                 elif node not in self._plan:
                     value = node.meta.get("val")
@@ -385,7 +391,9 @@ class Translator:
     def _get_attr(self, scope: Scope, graph_module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
         value = _attribute(graph_module, str(node.target))
         if isinstance(value, torch.Tensor):
-            return self._weight(scope, node, InputSpec("CONSTANT_TENSOR", node.name, str(node.target), None, value))
+            return self._weight(
+                scope, node, InputSpec("CONSTANT_TENSOR", node.name, str(node.target), None, value)
+            )
         return value
 
     def _node(
@@ -426,12 +434,16 @@ class Translator:
     def _written_value(self, node: torch.fx.Node, written: torch.fx.Node, env: Mapping[Any, Any]) -> Any:
         result = env[node]
         if isinstance(result, tuple):
-            order = written_arguments(node.target, node.args, node.kwargs)  # type: ignore[arg-type]
-            return result[order.index(written)]
+            return result[written_by(node).index(written)]
         return result
 
     def _run_row(
-        self, op: Builder, row: Translation, node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        op: Builder,
+        row: Translation,
+        node: torch.fx.Node,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         origin = op.origin
         origin.plugin = row.plugin
@@ -479,7 +491,9 @@ class Translator:
     def _stand_in(self, scope: Scope, origin: Origin, value: Any) -> Any:
         """Typed values in place of a refused node's, so that later refusals are found too."""
         made = tuple(
-            None if out is None else Value(scope=scope, dtype=out.dtype, dims=out.dims, name=self.session.fresh())
+            None
+            if out is None
+            else Value(scope=scope, dtype=out.dtype, dims=out.dims, name=self.session.fresh())
             for out in origin.outs
         )
         return made if isinstance(value, (list, tuple)) else made[0] if made else None
@@ -498,9 +512,7 @@ class Translator:
             raise TranslationError(
                 f"the row returned {len(values)} value(s), the node has {len(outs)}", **op.where()
             )
-        checked = tuple(
-            self._check_one(op, got, out, node) for got, out in zip(values, outs, strict=True)
-        )
+        checked = tuple(self._check_one(op, got, out, node) for got, out in zip(values, outs, strict=True))
         return checked if many else checked[0]
 
     def _check_one(self, op: Builder, got: Any, out: Out | None, node: torch.fx.Node) -> Any:
@@ -523,7 +535,9 @@ class Translator:
             )
         dims = got.dims
         if dims is not None and len(dims) != out.rank:
-            raise TranslationError(f"the row returned rank {len(dims)}, the node has {out.rank}", **op.where())
+            raise TranslationError(
+                f"the row returned rank {len(dims)}, the node has {out.rank}", **op.where()
+            )
         if got.producer() is not None and got not in self._named:
             got.dims = out.dims
             got.is_complex = out.is_complex
@@ -542,7 +556,12 @@ class Translator:
 
     def _rename(self, scope: Scope, value: Value, name: str) -> None:
         producer = value.producer()
-        if producer is None or value.scope is not scope or value in self._named or value.const_value is not None:
+        if (
+            producer is None
+            or value.scope is not scope
+            or value in self._named
+            or value.const_value is not None
+        ):
             return
         self._named.add(value)
         value.name = self.session.unique(name)
@@ -590,7 +609,7 @@ class Translator:
         is_complex = any(isinstance(v, Value) and v.is_complex for v in tree)
         row = self.table.find(self.name(target), _CallView(target, args, kwargs), is_complex)
         if row is None:
-            raise UnsupportedOpError(f"{self.name(target)} has no row", **op.where())
+            raise UnsupportedOpError.here(op, f"{self.name(target)}, which has no row,")
         self._check_once(row, target)
         origin = Origin(op.origin.op, op.origin.fx, row.plugin, op.origin.outs, op.origin.metadata)
         return self._call(Builder(op.scope, origin), row, args, kwargs)
@@ -612,6 +631,7 @@ class _CallView:
 
     def __init__(self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._target, self._args, self._kwargs = target, args, kwargs
+        self.value: Any = None
 
     def arg(self, name: str) -> Any:
         for index, argument in enumerate(self._target._schema.arguments):
@@ -705,4 +725,3 @@ def _positive_dims(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if name in _DIMS and isinstance(default, int) and default < 0 and name not in named:
             named[name] = fixed(name, default)
     return tuple(full), named
-

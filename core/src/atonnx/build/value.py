@@ -57,6 +57,11 @@ class Value(ir.Value):
             self._resolve()
         return self._dims  # type: ignore[no-any-return]
 
+    @dims.setter
+    def dims(self, dims: Dims | None) -> None:
+        self._dims = dims
+        self._shape = None
+
     def _resolve(self) -> None:
         """Infer sizes from the inputs upwards, without recursion: chains may be long."""
         stack = [self]
@@ -64,7 +69,9 @@ class Value(ir.Value):
             value = stack[-1]
             node = value.producer()
             open_inputs = [
-                v for v in (node.inputs if node is not None else ()) if isinstance(v, Value) and v._dims is _UNSET
+                v
+                for v in (node.inputs if node is not None else ())
+                if isinstance(v, Value) and v._dims is _UNSET
             ]
             if open_inputs and value._dims is _UNSET:
                 stack += open_inputs
@@ -72,11 +79,6 @@ class Value(ir.Value):
             if value._dims is _UNSET:
                 value._dims = infer.dims(value)
             stack.pop()
-
-    @dims.setter
-    def dims(self, dims: Dims | None) -> None:
-        self._dims = dims
-        self._shape = None
 
     @property
     def rank(self) -> int:
@@ -90,7 +92,7 @@ class Value(ir.Value):
             raise BuildError(f"the rank of {self.describe()} is not known")
         return len(dims)
 
-    @property
+    @property  # type: ignore[override]
     def shape(self) -> ir.Shape | None:
         """The shape as onnx_ir has it, made from ``dims`` when first asked for."""
         if self._shape is None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx.experimental import _config as symbolic_config
+
+from atonnx.build._torch import oblivious
 
 __all__ = [
     "HigherOrderOperator",
@@ -37,7 +38,7 @@ def export_module(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, strict: bool
 ) -> torch.export.ExportedProgram:
     """torch.export with sizes 0 and 1 of dynamic dims kept dynamic."""
-    with symbolic_config.patch(backed_size_oblivious=True):
+    with oblivious():
         return torch.export.export(
             model,
             args,
@@ -73,8 +74,9 @@ def functional_retrace(program: torch.export.ExportedProgram) -> torch.export.Ex
     ]
     for node in guards:
         graph_module.graph.erase_node(node)
-    with symbolic_config.patch(backed_size_oblivious=True):
-        return program.run_decompositions({})
+    with oblivious():
+        retraced: torch.export.ExportedProgram = program.run_decompositions({})
+        return retraced
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ def functional_form(program: torch.export.ExportedProgram) -> torch.export.Expor
         raise CaptureError(
             f"the functional form of the program cannot be made: {type(error).__name__}: {error}",
             attempts=[("run_decompositions", error)],
-            hint="write the model without assigning to slices of a tensor, e.g. with torch.where or torch.cat",
+            hint="write the model without assigning to slices, e.g. with torch.where or torch.cat",
         ) from error
     before, after = _dynamic_sizes(program), _dynamic_sizes(retraced)
     if before != after:
