@@ -21,9 +21,12 @@ FAMILIES: tuple[str, ...] = (
     "cast",
     "compare",
     "control_flow",
+    "creation",
+    "cumulative",
     "indexing",
     "matmul",
     "pointwise",
+    "reduce",
     "shape",
     "sizes",
     "slicing",
@@ -46,3 +49,9 @@ def atonnx_translations() -> list[Table]:
 def atonnx_op_samples() -> list[Any]:
     """The test inputs of all families' rows."""
     return [sample for family in _families() if hasattr(family, "samples") for sample in family.samples()]
+
+
+@hookimpl
+def atonnx_decompositions() -> Any:
+    """torch's decompositions, for operators without a row."""
+    return import_module(f"{__name__}.decompositions").decomposition

@@ -266,6 +266,11 @@ def signbit(op: Builder, self: Value) -> Value:
     return op.Or(op.Less(self, 0.0), op.Equal(op.Reciprocal(self), -math.inf))
 
 
+def truth(op: Builder, x: Value) -> Value:
+    """Whether elements are not zero; nan is not."""
+    return op.cast(x, BOOL)
+
+
 def _rounded(op: Builder, name: str, x: Value) -> Value:
     """A rounding operator, which leaves integers as they are."""
     return getattr(op, name)(x) if x.dtype in FLOATS else x

@@ -1,0 +1,391 @@
+"""Tensors made of sizes and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from atonnx.build import Builder, SymSize, Value
+from atonnx.build.dtypes import FLOATS, INTS
+from atonnx.dispatch import Table
+from atonnx_aten_core._promote import in_dtype
+
+aten = torch.ops.aten
+table = Table(__name__)
+
+
+def _kind(op: Builder, dtype: Any, default: ir.DataType | None = None) -> ir.DataType:
+    """The dtype asked for, else ``default``, else what the node promises."""
+    if isinstance(dtype, torch.dtype):
+        return ir.tensor_adapters.from_torch_dtype(dtype)
+    return default if default is not None else op.out.dtype
+
+
+def _filled(op: Builder, size: Any, fill_value: Any, dtype: ir.DataType) -> Value:
+    """One number expanded to sizes."""
+    if dtype in INTS and isinstance(fill_value, float):
+        fill_value = int(fill_value)
+    return op.expand(in_dtype(op, fill_value, dtype), tuple(size))
+
+
+@table.translate(aten.full.default)
+def full(
+    op: Builder,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of the number."""
+    return _filled(op, size, fill_value, _kind(op, dtype))
+
+
+@table.translate(aten.zeros.default)
+def zeros(
+    op: Builder,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero."""
+    return _filled(op, size, 0, _kind(op, dtype))
+
+
+@table.translate(aten.ones.default)
+def ones(
+    op: Builder,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of one."""
+    return _filled(op, size, 1, _kind(op, dtype))
+
+
+@table.translate(aten.empty.memory_format)
+def empty(
+    op: Builder,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Value:
+    """Expand of zero: what torch leaves undefined is zero here."""
+    return _filled(op, size, 0, _kind(op, dtype))
+
+
+@table.translate(aten.empty_strided.default)
+def empty_strided(
+    op: Builder,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero."""
+    return _filled(op, size, 0, _kind(op, dtype))
+
+
+@table.translate(aten.empty_permuted.default)
+def empty_permuted(
+    op: Builder,
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero."""
+    return _filled(op, size, 0, _kind(op, dtype))
+
+
+@table.translate(aten.new_full.default)
+def new_full(
+    op: Builder,
+    self: Value,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of the number, in the dtype of ``self`` unless another is given."""
+    return _filled(op, size, fill_value, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.new_zeros.default)
+def new_zeros(
+    op: Builder,
+    self: Value,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero, in the dtype of ``self`` unless another is given."""
+    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.new_ones.default)
+def new_ones(
+    op: Builder,
+    self: Value,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of one, in the dtype of ``self`` unless another is given."""
+    return _filled(op, size, 1, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.new_empty.default)
+def new_empty(
+    op: Builder,
+    self: Value,
+    size: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero, in the dtype of ``self`` unless another is given."""
+    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.new_empty_strided.default)
+def new_empty_strided(
+    op: Builder,
+    self: Value,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Expand of zero, in the dtype of ``self`` unless another is given."""
+    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.full_like.default)
+def full_like(
+    op: Builder,
+    self: Value,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Value:
+    """Expand of the number to the sizes of ``self``."""
+    return _filled(op, self.dims, fill_value, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.zeros_like.default)
+def zeros_like(
+    op: Builder,
+    self: Value,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Value:
+    """Expand of zero to the sizes of ``self``."""
+    return _filled(op, self.dims, 0, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.ones_like.default)
+def ones_like(
+    op: Builder,
+    self: Value,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Value:
+    """Expand of one to the sizes of ``self``."""
+    return _filled(op, self.dims, 1, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.empty_like.default)
+def empty_like(
+    op: Builder,
+    self: Value,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Value:
+    """Expand of zero to the sizes of ``self``."""
+    return _filled(op, self.dims, 0, _kind(op, dtype, self.dtype))
+
+
+@table.translate(aten.scalar_tensor.default)
+def scalar_tensor(
+    op: Builder, s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> Value:
+    """The number as a rank-0 tensor."""
+    return _filled(op, (), s, _kind(op, dtype))
+
+
+def _arange(op: Builder, start: Any, end: Any, step: Any, dtype: Any) -> Value:
+    """Range of int64 for integers; else start + i * step in float64, as torch computes it."""
+    kind = _kind(op, dtype)
+    if all(isinstance(x, int) or (isinstance(x, SymSize) and x.kind == "int") for x in (start, end, step)):
+        return op.cast(op.Range(*(in_dtype(op, x, ir.DataType.INT64) for x in (start, end, step))), kind)
+    count = op.out.dims[0]
+    index = op.Range(0, op.size(count), 1)
+    if kind in INTS:
+        # torch truncates start and step first.
+        first, stride = (
+            in_dtype(op, int(x) if isinstance(x, float) else x, ir.DataType.INT64) for x in (start, step)
+        )
+        return op.cast(op.Add(op.Mul(index, stride), first), kind)
+    first, stride = (in_dtype(op, x, ir.DataType.DOUBLE) for x in (start, step))
+    return op.cast(op.Add(op.Mul(op.cast(index, ir.DataType.DOUBLE), stride), first), kind)
+
+
+@table.translate(aten.arange.default)
+def arange(
+    op: Builder,
+    end: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range from zero."""
+    return _arange(op, 0, end, 1, dtype)
+
+
+@table.translate(aten.arange.start)
+def arange_start(
+    op: Builder,
+    start: Any,
+    end: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range."""
+    return _arange(op, start, end, 1, dtype)
+
+
+@table.translate(aten.arange.start_step)
+def arange_step(
+    op: Builder,
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range."""
+    return _arange(op, start, end, step, dtype)
+
+
+def _linspace(op: Builder, start: Any, end: Any, steps: Any, kind: ir.DataType) -> Value:
+    """Counted up from the start in the first half and down from the end in the other, as in torch."""
+    exact = kind if kind == ir.DataType.DOUBLE or kind in INTS else ir.DataType.FLOAT
+    wide = exact if exact in FLOATS else ir.DataType.DOUBLE
+    first, last = in_dtype(op, start, wide), in_dtype(op, end, wide)
+    if steps == 1:
+        return op.cast(op.Reshape(first, [1]), kind)
+    if steps == 0:
+        return op.cast(op.Reshape(op.Range(0, 0, 1), [0], allowzero=1), kind)
+    stride = op.Div(op.Sub(last, first), op.cast(op.size(steps - 1), wide))
+    index = op.Range(0, op.size(steps), 1)
+    up = op.Add(first, op.Mul(op.cast(index, wide), stride))
+    down = op.Sub(last, op.Mul(op.cast(op.Sub(op.size(steps - 1), index), wide), stride))
+    return op.cast(op.Where(op.Less(index, op.size(steps // 2)), up, down), kind)
+
+
+@table.translate(
+    aten.linspace.default,
+    aten.linspace.Tensor_Tensor,
+    aten.linspace.Tensor_Scalar,
+    aten.linspace.Scalar_Tensor,
+)
+def linspace(
+    op: Builder,
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range, scaled; from the start in the first half, from the end in the other."""
+    return _linspace(op, start, end, steps, _kind(op, dtype))
+
+
+def _eye(op: Builder, n: Any, m: Any, dtype: ir.DataType) -> Value:
+    rows = op.Unsqueeze(op.Range(0, op.size(n), 1), [1])
+    return op.cast(op.Equal(rows, op.Range(0, op.size(m), 1)), dtype)
+
+
+@table.translate(aten.eye.default)
+def eye(
+    op: Builder, n: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> Value:
+    """Equal of row and column numbers."""
+    return _eye(op, n, n, _kind(op, dtype))
+
+
+@table.translate(aten.eye.m)
+def eye_m(
+    op: Builder,
+    n: Any,
+    m: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Equal of row and column numbers."""
+    return _eye(op, n, m, _kind(op, dtype))
