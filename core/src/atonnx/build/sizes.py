@@ -487,6 +487,7 @@ def _extreme(rule: Any, python: Callable[..., Any], sizes: tuple[Scalar, ...]) -
     operands = [_numeric(size) for size in sizes]
     kind = "float" if any(kind == "float" for _, kind in operands) else "int"
     exprs = {expr if kind == "int" else _as_float(expr, its) for expr, its in operands}
+    exprs = {part for expr in exprs for part in (expr.args if isinstance(expr, rule) else (expr,))}
     numbers = [expr for expr in exprs if isinstance(expr, sympy.Number)]
     exprs = exprs.difference(numbers) | ({python(numbers)} if numbers else set())
     # With 1 among them torch's Max and Min trust that sizes are declared positive; they can be 0.
