@@ -15,4 +15,26 @@ ATONNX_API = (1, 0)
 @hookimpl
 def atonnx_passes() -> list[PassSpec]:
     """The passes of this package."""
-    return []
+    from atonnx.plugins import PassSpec
+    from atonnx_onnx_passes import arithmetic, batch_norm, constants, gemm, identity, layout
+    from atonnx_onnx_passes._rewrite import Rewrite
+    from atonnx_onnx_passes.cse import MergeEqualNodes
+    from atonnx_onnx_passes.unused import RemoveUnused
+    from atonnx_onnx_passes.weights import FoldWeights
+
+    def simplify() -> Rewrite:
+        return Rewrite(constants.rules, identity.rules, layout.rules, arithmetic.rules)
+
+    return [
+        PassSpec("remove-unused", RemoveUnused, "simplify", before=("simplify",)),
+        PassSpec("simplify", simplify, "simplify"),
+        PassSpec("merge-equal", MergeEqualNodes, "simplify", after=("simplify",)),
+        # Ahead of the weights: a Gemm reads a transposed weight as it is stored.
+        PassSpec("gemm", lambda: Rewrite(gemm.rules), "fold", before=("weights",)),
+        PassSpec("weights", FoldWeights, "fold"),
+        PassSpec("batch-norm", lambda: Rewrite(batch_norm.rules), "fuse"),
+        # What folding and fusing leave behind.
+        PassSpec("simplify-again", simplify, "cleanup", before=("merge-equal-again",)),
+        PassSpec("merge-equal-again", MergeEqualNodes, "cleanup", before=("remove-unused-again",)),
+        PassSpec("remove-unused-again", RemoveUnused, "cleanup"),
+    ]
