@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "linear",
     "norm",
     "pool",
+    "rnn",
     "softmax",
 )
 
@@ -43,3 +44,11 @@ def atonnx_translations() -> list[Table]:
 def atonnx_op_samples() -> list[Any]:
     """The test inputs of all families' rows."""
     return [sample for family in _families() if hasattr(family, "samples") for sample in family.samples()]
+
+
+@hookimpl
+def atonnx_capture_patches() -> list[Any]:
+    """Recurrent layers stay whole during capture; cache objects of transformers are taken apart."""
+    from atonnx_aten_nn.capture_patches import transformers_caches, whole_recurrent_layers
+
+    return [whole_recurrent_layers(), transformers_caches()]

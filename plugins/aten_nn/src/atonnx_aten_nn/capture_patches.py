@@ -1,0 +1,101 @@
+"""What holds while a model is captured: recurrent layers stay whole, cache objects are inputs.
+
+torch's composite kernels of recurrent layers iterate over time, which fixes its size. In their place
+come kernels that tell the result's shape only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from atonnx.capture._torch import replaced_kernels
+from atonnx_aten_nn._torch import deregister, is_registered, is_traced, original_kernel
+
+__all__ = ["transformers_caches", "whole_recurrent_layers"]
+
+aten = torch.ops.aten
+Tensors = Sequence[torch.Tensor]
+
+
+def _shapes(
+    x: torch.Tensor, states: Tensors, params: Tensors, num_layers: int, bidirectional: bool
+) -> tuple[torch.Tensor, ...]:
+    """Empty results of a recurrent layer."""
+    directions = 2 if bidirectional else 1
+    hidden = states[0].shape[-1]
+    results = [x.new_empty((*x.shape[:-1], directions * hidden))]
+    results += [state.new_empty(state.shape) for state in states]
+    return tuple(results)
+
+
+def _lstm(
+    input: torch.Tensor,
+    hx: Tensors,
+    params: Tensors,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, ...]:
+    if not is_traced((input, *hx)):
+        flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
+        return original_kernel(aten.lstm.input, input, hx, params, *flags)  # type: ignore[no-any-return]
+    return _shapes(input, hx, params, num_layers, bidirectional)
+
+
+def _one_state(overload: Any) -> Callable[..., tuple[torch.Tensor, ...]]:
+    def kernel(
+        input: torch.Tensor,
+        hx: torch.Tensor,
+        params: Tensors,
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[torch.Tensor, ...]:
+        if not is_traced((input, hx)):
+            flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
+            return original_kernel(overload, input, hx, params, *flags)  # type: ignore[no-any-return]
+        return _shapes(input, [hx], params, num_layers, bidirectional)
+
+    return kernel
+
+
+@contextlib.contextmanager
+def whole_recurrent_layers() -> Iterator[None]:
+    """Recurrent layers are captured as one operator, time and batch as dynamic as asked for."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced_kernels(aten.lstm.input, _lstm))
+        for overload in (aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input):
+            stack.enter_context(replaced_kernels(overload, _one_state(overload)))
+        yield
+
+
+@contextlib.contextmanager
+def transformers_caches() -> Iterator[None]:
+    """A ``DynamicCache`` among the inputs or outputs is taken apart, where transformers is in use."""
+    caches = sys.modules.get("transformers.cache_utils")
+    cls = getattr(caches, "DynamicCache", None)
+    if cls is None or is_registered(cls):
+        yield
+        return
+    try:
+        from transformers.integrations.executorch import register_dynamic_cache_export_support
+    except ImportError:  # a version of transformers that has no such function
+        yield
+        return
+    register_dynamic_cache_export_support()
+    try:
+        yield
+    finally:
+        if is_registered(cls):
+            deregister(cls)

@@ -1,0 +1,335 @@
+"""Recurrent layers: one ONNX node a layer, which runs both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from atonnx.build import Builder, Value
+from atonnx.build.weights import Derived, Recipe
+from atonnx.dispatch import Table
+from atonnx.errors import UnsupportedOpError
+from atonnx_aten_nn._common import known, used
+from atonnx_aten_nn.dropout import drop
+
+aten = torch.ops.aten
+table = Table(__name__)
+
+Params = Sequence[Value]
+Emit = Callable[[str, Sequence[Any], dict[str, Any]], Any]
+
+
+# ------------------------------------------------------------------- weights
+
+
+@dataclass(frozen=True)
+class Gates(Recipe):
+    """A layer's weights or biases as ONNX has them: gates in ``order``, directions along a new first axis.
+
+    Each direction has ``joined`` sources, one below the other.
+    """
+
+    order: tuple[int, ...]
+    joined: int = 1
+
+    def compute(self, *sources: torch.Tensor) -> torch.Tensor:
+        """A view where nothing has to move."""
+        rows = [self._ordered(source) for source in sources]
+        if self.joined > 1:
+            rows = [torch.cat(rows[i : i + self.joined]) for i in range(0, len(rows), self.joined)]
+        return rows[0][None] if len(rows) == 1 else torch.stack(rows)
+
+    def _ordered(self, source: torch.Tensor) -> torch.Tensor:
+        if self.order == tuple(range(len(self.order))):
+            return source
+        gates = source.chunk(len(self.order))
+        return torch.cat([gates[i] for i in self.order])
+
+    def build(self, tape: ir.tape.Tape, *sources: ir.Value) -> ir.Value:
+        """Gather of rows, Concat, Reshape."""
+
+        def emit(op_type: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+            values = [
+                x if isinstance(x, ir.Value) else tape.initializer(ir.tensor(x), name=f"{op_type}_{i}")
+                for i, x in enumerate(inputs)
+            ]
+            return tape.op(op_type, values, attributes)
+
+        shapes = [tuple(source.shape.numpy()) for source in sources if source.shape is not None]
+        return self.emit(emit, sources, shapes)  # type: ignore[no-any-return]
+
+    def emit(self, emit: Emit, sources: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
+        """The nodes, for weights that the model computes."""
+        rows = []
+        for source, shape in zip(sources, shapes, strict=True):
+            index = np.arange(shape[0]).reshape(len(self.order), -1)[list(self.order)].reshape(-1)
+            same = self.order == tuple(range(len(self.order)))
+            rows.append(source if same else emit("Gather", [source, index], {"axis": 0}))
+        stacked = []
+        for i in range(0, len(rows), self.joined):
+            row = rows[i] if self.joined == 1 else emit("Concat", rows[i : i + self.joined], {"axis": 0})
+            shape = np.array([1, self.joined * shapes[i][0], *shapes[i][1:]])
+            stacked.append(emit("Reshape", [row, shape], {}))
+        return stacked[0] if len(stacked) == 1 else emit("Concat", stacked, {"axis": 0})
+
+
+def _laid_out(op: Builder, recipe: Gates, sources: Sequence[Value]) -> Value:
+    """A derived initializer; nodes where the model computes its weights."""
+    tensors = [s.const_value for s in sources]
+    found = [t for t in tensors if t is not None]
+    if len(found) < len(tensors) or any(s.producer() is not None for s in sources):
+
+        def emit(op_type: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+            return op.call("", op_type, *inputs, **attributes)
+
+        shapes = [tuple(known(op, size, "size of a weight") for size in s.dims or ()) for s in sources]
+        return recipe.emit(emit, sources, shapes)  # type: ignore[no-any-return]
+    root = op.session.root
+    key = (recipe, tuple(map(id, sources)))
+    value = root.constants.get(key)
+    if value is None:
+        name = op.session.unique(f"{sources[0].name}_onnx")
+        tensor = Derived(recipe, *found, name=name)
+        dims = tuple(tensor.shape.numpy())
+        value = Value(scope=root, dtype=tensor.dtype, dims=dims, name=name, const_value=tensor)
+        root.constants[key] = value
+    return value
+
+
+# -------------------------------------------------------------------- layers
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """An ONNX operator, and the order in which it has torch's gates."""
+
+    op_type: str
+    order: tuple[int, ...]
+    activation: str | None = None
+
+
+_LSTM = _Kind("LSTM", (0, 3, 1, 2))
+_GRU = _Kind("GRU", (1, 0, 2))
+_TANH = _Kind("RNN", (0,), "Tanh")
+_RELU = _Kind("RNN", (0,), "Relu")
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether a state is the zeros that torch makes where the caller gives none: ONNX's default too."""
+    node = value.producer()
+    while node is not None and node.op_type in ("Expand", "Reshape", "Identity", "Transpose"):
+        value = node.inputs[0]  # type: ignore[assignment]
+        node = value.producer()
+    if node is not None:
+        fill = node.attributes.get("value")
+        return node.op_type == "ConstantOfShape" and (fill is None or not fill.as_tensor().numpy().any())
+    tensor = value.const_value
+    return isinstance(tensor, ir.Tensor) and not tensor.numpy().any()
+
+
+def _states(op: Builder, state: Value, layers: int, directions: int) -> Sequence[Value | None]:
+    """The part of the initial state for each layer."""
+    if _is_zero(state):
+        return (None,) * layers
+    if layers == 1:
+        return (state,)
+    return op.Split(state, [directions] * layers, axis=0, outputs=layers)  # type: ignore[no-any-return]
+
+
+def _per_direction(
+    op: Builder, params: Params, layers: int, directions: int, has_biases: bool
+) -> list[Params]:
+    size = 4 if has_biases else 2
+    if len(params) == (size + 1) * layers * directions:
+        raise UnsupportedOpError.here(
+            op,
+            "an LSTM with a projection (proj_size)",
+            hint="ONNX LSTM has none: write the layer with torch.nn.LSTMCell and a Linear",
+        )
+    return [params[i : i + size] for i in range(0, len(params), size)]
+
+
+def recurrent(
+    op: Builder,
+    kind: _Kind,
+    x: Value,
+    states: Sequence[Value],
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value | None, ...]:
+    """All layers; the last output, and the final states of all layers."""
+    directions = 2 if bidirectional else 1
+    groups = _per_direction(op, params, num_layers, directions, has_biases)
+    initial = [_states(op, state, num_layers, directions) for state in states]
+    outputs = next((i + 1 for i in range(len(states), 0, -1) if used(op, i)), 1)
+    final: list[list[Value]] = [[] for _ in range(outputs - 1)]
+    if batch_first:
+        x = op.Transpose(x, perm=[1, 0, 2])
+    for layer in range(num_layers):
+        mine = groups[layer * directions : (layer + 1) * directions]
+        hidden = known(op, (mine[0][1].dims or (None, None))[1], "hidden size")
+        y, *ends = op.call(
+            "",
+            kind.op_type,
+            x,
+            _laid_out(op, Gates(kind.order), [group[0] for group in mine]),
+            _laid_out(op, Gates(kind.order), [group[1] for group in mine]),
+            _laid_out(op, Gates(kind.order, 2), [b for group in mine for b in group[2:]])
+            if has_biases
+            else None,
+            None,
+            *(state[layer] for state in initial),
+            hidden_size=hidden,
+            direction="bidirectional" if bidirectional else None,
+            activations=[kind.activation] * directions if kind.activation else None,
+            linear_before_reset=1 if kind is _GRU else None,
+            outputs=outputs,
+        )
+        for collected, end in zip(final, ends, strict=True):
+            collected.append(end)
+        last = layer == num_layers - 1
+        x = _sequence(op, y, directions, hidden, batch_first and last)
+        if train and dropout and not last:
+            x = drop(op, x, dropout)
+    finals = [ends[0] if len(ends) == 1 else op.Concat(*ends, axis=0) for ends in final]
+    return (x, *finals, *(None,) * (len(states) - len(finals)))
+
+
+def _sequence(op: Builder, y: Value, directions: int, hidden: int, batch_first: bool) -> Value:
+    """[time, directions, batch, hidden] with the directions side by side."""
+    if directions == 1:
+        y = op.Squeeze(y, [1])
+        return op.Transpose(y, perm=[1, 0, 2]) if batch_first else y
+    y = op.Transpose(y, perm=[2, 0, 1, 3] if batch_first else [0, 2, 1, 3])
+    return op.Reshape(y, [0, 0, directions * hidden])
+
+
+@table.translate(aten.lstm.input)
+def lstm(
+    op: Builder,
+    input: Value,
+    hx: Sequence[Value],
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value | None, ...]:
+    """LSTM, once a layer."""
+    return recurrent(
+        op, _LSTM, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@table.translate(aten.gru.input)
+def gru(
+    op: Builder,
+    input: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value | None, ...]:
+    """GRU, once a layer, the reset gate after the linear part."""
+    return recurrent(
+        op, _GRU, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@table.translate(aten.rnn_tanh.input)
+def rnn_tanh(
+    op: Builder,
+    input: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value | None, ...]:
+    """RNN, once a layer."""
+    return recurrent(
+        op, _TANH, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+@table.translate(aten.rnn_relu.input)
+def rnn_relu(
+    op: Builder,
+    input: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value | None, ...]:
+    """RNN with Relu, once a layer."""
+    return recurrent(
+        op, _RELU, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    )
+
+
+# ---------------------------------------------------------- packed sequences
+
+
+def _packed(op: Builder) -> UnsupportedOpError:
+    return UnsupportedOpError.here(
+        op,
+        "a recurrent layer over a PackedSequence",
+        hint="give the layer the padded batch; for one direction the outputs of real steps are the same",
+    )
+
+
+@table.translate(aten.lstm.data)
+def lstm_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Sequence[Value],
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """Refused: ONNX has no packed sequences."""
+    raise _packed(op)
+
+
+@table.translate(aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data)
+def rnn_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """Refused: ONNX has no packed sequences."""
+    raise _packed(op)
