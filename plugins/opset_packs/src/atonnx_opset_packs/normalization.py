@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import OpsetPack
-from atonnx_opset_packs._constants import fixed_size, rank_of, refuse, sizes
+from atonnx_opset_packs._constants import rank_of, refuse, sizes
 
 pack = OpsetPack(__name__)
 
