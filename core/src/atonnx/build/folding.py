@@ -31,7 +31,7 @@ def fold_constants(
         if any(n not in folded for n in inputs) or not _foldable(node):
             continue
         args = torch.fx.map_arg(node.args, lambda n: folded[n])
-        kwargs = torch.fx.map_arg(dict(node.kwargs), lambda n: folded[n])
+        kwargs = dict(torch.fx.map_arg(dict(node.kwargs), lambda n: folded[n]))
         if "device" in kwargs:
             kwargs["device"] = "cpu"
         value = _evaluate(node, args, kwargs)
