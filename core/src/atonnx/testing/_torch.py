@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import _config as symbolic_config
@@ -27,6 +29,8 @@ __all__ = [
     "value_of",
 ]
 
+_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
+
 
 def _oblivious() -> contextlib.AbstractContextManager[Any]:
     config: Any = symbolic_config
@@ -40,7 +44,9 @@ def fake_mode() -> FakeTensorMode:
         allow_dynamic_output_shape_ops=True,
         prefer_deferred_runtime_asserts_over_guards=True,
     )
-    return FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True, export=True)
+    mode = FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True, export=True)
+    mode.cache_enabled = False  # making an entry costs as much as the operator
+    return mode
 
 
 def fake_tensor(
@@ -56,9 +62,17 @@ def fake_tensor(
 
 @contextlib.contextmanager
 def tracing(mode: FakeTensorMode) -> Iterator[None]:
-    """Operators on fake tensors, sizes 0 and 1 like any other."""
-    with _oblivious(), mode, torch.no_grad():
-        yield
+    """Operators on fake tensors, sizes 0 and 1 like any other.
+
+    A kernel that fails on a symbol is tried again without, so the log is not told of it.
+    """
+    level = _LOGGER.level
+    _LOGGER.setLevel(logging.CRITICAL)
+    try:
+        with _oblivious(), enable_python_dispatcher(), mode, torch.no_grad():
+            yield
+    finally:
+        _LOGGER.setLevel(level)
 
 
 def unbacked_bindings(mode: FakeTensorMode, value: Any) -> Any:

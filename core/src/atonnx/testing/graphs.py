@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,8 @@ class _Frozen(Exception):
 
 
 _LEARNT: dict[Any, Axes] = {}  # which axes can be dynamic, by what decides it
+_RECENT: OrderedDict[Any, OneCall] = OrderedDict()  # the same calls are often checked at several opsets
+_MOST_RECENT = 64
 
 
 def capture_call(
@@ -67,6 +70,11 @@ def capture_call(
     none: Axes = tuple(() for _ in tensors)
     asked: Axes = tuple(tuple(range(t.dim())) for t in tensors) if dynamic else none
     key = _key(target, leaves, spec)
+    recent = (key, dynamic, None if outputs is None else tuple(outputs))
+    reusable = not any(isinstance(leaf, (Size, Weight)) for leaf in leaves)
+    if reusable and recent in _RECENT:
+        _RECENT.move_to_end(recent)
+        return _RECENT[recent]
     known = _LEARNT.get(key) if dynamic else asked
     tries = [known] if known is not None else []
     tries += [asked, *_fewer(tensors, asked), none]
@@ -94,6 +102,10 @@ def capture_call(
         call.asked = asked
         if dynamic:
             _LEARNT[key] = axes
+        if reusable:
+            _RECENT[recent] = call
+            if len(_RECENT) > _MOST_RECENT:
+                _RECENT.popitem(last=False)
         return call
     raise error if error is not None else RuntimeError(f"{target} has no fake kernel")
 
@@ -148,7 +160,8 @@ def _key(target: Any, leaves: Sequence[Any], spec: Any) -> Any:
     parts: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
-            parts.append((leaf.dtype, tuple(leaf.shape)))
+            same = next(i for i, other in enumerate(leaves) if other is leaf)
+            parts.append((leaf.dtype, tuple(leaf.shape), leaf.stride(), leaf.storage_offset(), same))
         elif isinstance(leaf, Weight):
             parts.append((leaf.kind, leaf.tensor.dtype, tuple(leaf.tensor.shape)))
         else:
