@@ -90,7 +90,7 @@ def route(op: Builder, spec: OpSpec, inputs: Sequence[Any], attrs: Mapping[str, 
     versions = _same(session, spec)
     target = op_spec(spec.domain, spec.op_type, opset)
     if target is None or target.since <= spec.since:
-        for version in sorted((v for v in versions if opset < v), reverse=True):
+        for version in sorted((v for v in versions if opset < v <= spec.since), reverse=True):
             row = table.below(spec.op_type, spec.domain, version)
             if row is not None and row.fn is not None:
                 return row.fn

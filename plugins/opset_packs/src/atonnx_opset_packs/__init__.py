@@ -22,6 +22,7 @@ FAMILIES: tuple[str, ...] = (
     "linear",
     "nn",
     "normalization",
+    "quantize",
     "random",
     "recurrent",
     "reduce",
@@ -29,6 +30,7 @@ FAMILIES: tuple[str, ...] = (
     "sampling",
     "scatter",
     "shape",
+    "signal",
 )
 
 
