@@ -10,6 +10,7 @@ import onnx_ir as ir
 import torch
 
 from atonnx.build import Builder, Value
+from atonnx.build.sizes import of as size_of
 from atonnx.dispatch import NodeView, Table
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn._common import HALVES, D, used
@@ -106,22 +107,50 @@ def attend(
 
 
 def _one_node(node: NodeView) -> bool:
-    """Whether ONNX's Attention means the same: batch and heads alike, no dropout, floats."""
+    """Whether ONNX's Attention means the same and ONNX Runtime runs it right.
+
+    Its kernel takes float masks of a row of lowest numbers for hidden keys, refuses empty tensors
+    and scales that are not positive, and computes float64 in float32 in part.
+    """
     query, key, value, mask = (node.arg(name) for name in ("query", "key", "value", "attn_mask"))
-    shapes = [_shape(x) for x in (query, key, value)]
-    if any(shape is None or len(shape) != 4 for shape in shapes) or node.arg("dropout_p"):
+    scale = node.arg("scale")
+    if node.arg("dropout_p") or (scale is not None and scale <= 0):
         return False
-    (q, k, v) = shapes
-    if k[0] != q[0] or v[0] != q[0] or k[1] != v[1] or k[2] != v[2] or q[3] != k[3]:
+    q, k, v = (_dims(x) for x in (query, key, value))
+    if not len(q) == len(k) == len(v) == 4 or 0 in (*q, *k, *v):
         return False
-    if q[1] != k[1] and not node.arg("enable_gqa"):
+    alike = q[0] == k[0] == v[0] and k[1] == v[1] and k[2] == v[2] and q[3] == k[3]
+    if not alike or not (q[1] == k[1] or node.arg("enable_gqa")):
         return False
-    return mask is None or _shape(mask) is not None
+    boolean = mask is None or mask.dtype in (D.BOOL, torch.bool)
+    return boolean and query.dtype not in (D.DOUBLE, torch.float64)
 
 
-def _shape(x: Any) -> Any:
-    dims = getattr(x, "dims", None)
-    return dims if dims is not None else getattr(x, "shape", None)
+def _dims(x: Any) -> tuple[Any, ...]:
+    """Sizes of a node's tensor, or of one in a row's call; what is symbolic as an expression."""
+    if isinstance(x, Value):
+        return x.dims or ()
+    return tuple(size if isinstance(size, int) else size_of(size) for size in x.shape)
+
+
+@table.translate(aten.scaled_dot_product_attention.default, since=23, when=_one_node)
+def attention_node(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """Attention; a mask gets its last two sizes, which the runtime does not broadcast."""
+    if attn_mask is not None:
+        sizes = ((query.dims or ())[-2], (key.dims or ())[-2])
+        attn_mask = op.expand(attn_mask, (*(attn_mask.dims or ())[:-2], *sizes))
+    return op.Attention(query, key, value, attn_mask, is_causal=1 if is_causal else None, scale=scale)
 
 
 @table.translate(aten.scaled_dot_product_attention.default)
