@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
 from torch._ops import HigherOrderOperator, OpOverload
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensor, disable_fake_tensor_cache, unset_fake_temporarily
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.proxy_tensor import make_fx
 
 __all__ = [
     "FakeTensor",
+    "Guards",
     "HigherOrderOperator",
     "OpOverload",
+    "Recorded",
     "fake_mode_of",
     "functional_overload",
     "is_write",
     "oblivious",
-    "recorded_guards",
+    "recording",
     "storage_key",
     "trace",
     "unset_fake_temporarily",
@@ -93,39 +97,77 @@ def functional_overload(target: OpOverload) -> OpOverload | None:
     return None
 
 
-def recorded_guards(shape_env: Any) -> tuple[Any, ...]:
-    """What tracing may add to a ShapeEnv: guards, replacements, ranges, deferred asserts."""
-    return (
-        len(shape_env.guards),
-        dict(shape_env.replacements),
-        dict(shape_env.var_to_range),
-        {k: len(v) for k, v in shape_env.deferred_runtime_asserts.items()},
-    )
+class Guards(list[Any]):
+    """A ShapeEnv's guards; ``added`` are those of a trace, each with what made it.
+
+    "condition": Python code took a truth value, ``if size == 1``. "check": the trace goes on only
+    where it holds, as after ``torch._check``. "kernel": a kernel, or a tensor's own bookkeeping of its
+    strides. "number": a size was turned into a number.
+    """
+
+    def __init__(self, guards: Sequence[Any]) -> None:
+        super().__init__(guards)
+        self.added: list[tuple[Any, str]] = []
+
+    def append(self, guard: Any) -> None:
+        """Keep a guard, with the reason for it that the stack tells."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name not in ("guard_bool", "guard_int", "guard_float"):
+            frame = frame.f_back
+        if frame is None or frame.f_code.co_name != "guard_bool":
+            why = "number"
+        else:
+            why = {"bool_": "condition", "expect_true": "check"}.get(frame.f_back.f_code.co_name, "kernel")
+        self.added.append((guard, why))
+        super().append(guard)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a ShapeEnv knew before a trace."""
+
+    replacements: dict[Any, Any]
+    ranges: dict[Any, Any]
 
 
 @contextlib.contextmanager
-def restored(shape_env: Any) -> Iterator[None]:
-    """Put a ShapeEnv back as it was."""
-    guards = list(shape_env.guards)
-    replacements = dict(shape_env.replacements)
-    ranges = dict(shape_env.var_to_range)
-    asserts = {k: list(v) for k, v in shape_env.deferred_runtime_asserts.items()}
-    axioms = dict(shape_env.axioms)
+def recording(mode: Any) -> Iterator[Recorded]:
+    """Trace as if for the first time, and forget after what the ShapeEnv learnt of older symbols.
+
+    Answers that torch has kept, of conditions and of fake kernels, would add no guards.
+    """
+    env = mode.shape_env
+    before = Recorded(dict(env.replacements), dict(env.var_to_range))
+    asserts = {symbol: list(found) for symbol, found in env.deferred_runtime_asserts.items()}
+    guards, slocs = env.guards, dict(env.replacements_slocs)
+    axioms, divisible = dict(env.axioms), set(env.divisible)
+    count, pending = env.num_deferred_runtime_asserts, list(env.pending_fresh_unbacked_symbols)
+    type(env)._inner_evaluate_expr.cache_clear()
+    env.guards = Guards(guards)
     try:
-        yield
+        with disable_fake_tensor_cache(mode):
+            yield before
     finally:
-        shape_env.guards[:] = guards
-        shape_env.replacements.clear()
-        shape_env.replacements.update(replacements)
-        shape_env.var_to_range.clear()
-        shape_env.var_to_range.update(ranges)
-        shape_env.deferred_runtime_asserts.clear()
-        shape_env.deferred_runtime_asserts.update(asserts)
-        shape_env.axioms.clear()
-        shape_env.axioms.update(axioms)
-        shape_env._update_version_counter()
+        env.guards = guards
+        for known, old in (
+            (env.replacements, before.replacements),
+            (env.replacements_slocs, slocs),
+            (env.deferred_runtime_asserts, asserts),
+            (env.axioms, axioms),
+        ):
+            known.clear()
+            known.update(old)
+        env.var_to_range.update(before.ranges)
+        env.divisible.clear()
+        env.divisible.update(divisible)
+        env.num_deferred_runtime_asserts = count
+        env.pending_fresh_unbacked_symbols[:] = pending
+        env._replacements_version_counter += 1
+        env._version_counter += 1
+        type(env)._inner_evaluate_expr.cache_clear()
 
 
 def trace(fn: Any, args: Sequence[Any]) -> torch.fx.GraphModule:
     """The graph of ``fn`` over fake tensors, under their own mode."""
-    return make_fx(fn, tracing_mode="symbolic", _error_on_data_dependent_ops=True)(*args)
+    with torch.no_grad():
+        return make_fx(fn, tracing_mode="symbolic", _error_on_data_dependent_ops=True)(*args)

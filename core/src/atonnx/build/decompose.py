@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 import torch
 import torch.utils._pytree as pytree
 
@@ -90,8 +91,7 @@ class Decomposer:
         shape_env = mode.shape_env if mode is not None else None
         if shape_env is None:
             return self._plain_trace(node, call, dynamic)
-        with _torch.restored(shape_env), _torch.oblivious():
-            before = _torch.recorded_guards(shape_env)
+        with _torch.oblivious(), _torch.recording(mode) as before:
             result = self._plain_trace(node, call, dynamic)
             if isinstance(result, Refusal):
                 return result
@@ -118,24 +118,28 @@ class Decomposer:
             return Refusal("it decomposes into itself")
         return graph_module
 
-    def _learnt(self, shape_env: Any, before: tuple[Any, ...]) -> str:
+    def _learnt(self, shape_env: Any, before: _torch.Recorded) -> str:
         """What tracing added that the program's own ranges do not imply."""
-        guards, replacements, ranges, asserts = before
-        for guard in shape_env.guards[guards:]:
-            if self._facts.truth(guard.expr) is not True:
+        for guard, why in shape_env.guards.added:
+            if not _is_harmless(guard.expr, why) and self._facts.truth(guard.expr) is not True:
                 return str(guard.expr)
         for symbol, expr in shape_env.replacements.items():
-            if replacements.get(symbol) != expr:
+            if before.replacements.get(symbol) != expr:
                 return f"{symbol} == {expr}"
         for symbol, bounds in shape_env.var_to_range.items():
-            old = ranges.get(symbol)
+            old = before.ranges.get(symbol)
             if old is not None and old != bounds:
                 return f"{symbol} is in {bounds}"
-        for symbol, found in shape_env.deferred_runtime_asserts.items():
-            for item in found[asserts.get(symbol, 0) :]:
-                if self._facts.truth(item.expr) is not True:
-                    return str(item.expr)
         return ""
+
+
+def _is_harmless(guard: sympy.Basic, why: str) -> bool:
+    """Whether a guard does not tell that other sizes would be computed otherwise.
+
+    Where a check fails, the operator itself fails. Kernels ask whether a size is 0 or 1 to find
+    strides and contiguity, which ONNX does not have. A condition in Python code is neither.
+    """
+    return why == "check" or why == "kernel" and isinstance(guard, sympy.Ne) and guard.args[1] in (0, 1)
 
 
 def _dynamic(leaf: Any) -> bool:

@@ -30,7 +30,11 @@ def cond(op: Builder, pred: Any, true_fn: Graph, false_fn: Graph, operands: Sequ
 
 @table.translate("higher_order::while_loop", complex="also")
 def while_loop(
-    op: Builder, cond_fn: Graph, body_fn: Graph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any]
+    op: Builder,
+    cond_fn: Graph,
+    body_fn: Graph,
+    carried_inputs: Sequence[Any],
+    additional_inputs: Sequence[Any],
 ) -> Any:
     """Loop; its condition is written before it and at the end of its body."""
     begin = [op.as_value(value) for value in carried_inputs]
@@ -50,7 +54,11 @@ def while_loop(
 
 @table.translate("higher_order::scan", complex="also")
 def scan(
-    op: Builder, combine_fn: Graph, init: Sequence[Any], xs: Sequence[Any], additional_inputs: Sequence[Any] = ()
+    op: Builder,
+    combine_fn: Graph,
+    init: Sequence[Any],
+    xs: Sequence[Any],
+    additional_inputs: Sequence[Any] = (),
 ) -> Any:
     """Scan along the first axis."""
     return _scan(op, combine_fn, init, xs, additional_inputs)
@@ -78,9 +86,7 @@ def _placeholders(graph: Graph) -> list[Any]:
     return [node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder"]
 
 
-def _body_inputs(
-    body: Body, graph: Graph, given: Sequence[Value], name: str, first: int = 0
-) -> list[Value]:
+def _body_inputs(body: Body, graph: Graph, given: Sequence[Value], name: str, first: int = 0) -> list[Value]:
     """Inputs of the body with the sizes that the subgraph's inputs have."""
     made = []
     for value, seen in zip(given, _placeholders(graph)[first:], strict=False):

@@ -83,7 +83,7 @@ def index(op: Builder, self: Value, indices: Sequence[Value | None]) -> Value:
         x = self
         for axis, i in reversed(list(zip(plan.axes, plan.indices, strict=True))):
             x = op.Gather(x, _whole(op, i), axis=axis)
-        return op.reshape(x, op.out.dims)
+        return _without_ones(op, x, plan, op.out.dims)
     rest = [axis for axis in range(rank_of(self)) if axis not in plan.axes]
     x = transposed(op, self, [*plan.axes, *rest])
     gathered = op.GatherND(x, _stacked(op, plan.indices))
@@ -125,6 +125,26 @@ def _spans_grid(plan: _Plan) -> bool:
     return True
 
 
+def _without_ones(op: Builder, x: Value, plan: _Plan, dims: Any) -> Value:
+    """What Gather by Gather made, without the axes of size 1 that the index tensors do not share."""
+    shapes = [index.dims or () for index in plan.indices]
+    rank = max(len(shape) for shape in shapes)
+    wanted = list(dims[plan.place : plan.place + rank])
+    drop = []
+    at = plan.place
+    for size in (size for shape in shapes for size in shape):
+        if wanted and wanted[0] == size:
+            wanted.pop(0)
+        elif size == 1:
+            drop.append(at)
+        else:
+            break
+        at += 1
+    if wanted or len(drop) != x.rank - len(dims):
+        return op.reshape(x, dims)
+    return op.Squeeze(x, drop) if drop else x
+
+
 def _stacked(op: Builder, indices: Sequence[Value]) -> Value:
     """Index tensors broadcast to one shape and joined along a new last axis, as int64."""
     whole = [op.cast(i, _INT64) for i in indices]
@@ -147,9 +167,13 @@ def _one_source(indices: Sequence[Value]) -> bool:
     nodes = [i.producer() for i in indices]
     sources = {id(n.inputs[0]) for n in nodes if n is not None and n.op_type == "Gather"}
     found = [n for n in nodes if n is not None and n.op_type == "Gather"]
-    return len(found) == len(nodes) and len(sources) == 1 and all(
-        (p := n.inputs[0].producer()) is not None and p.op_type == "NonZero"  # type: ignore[union-attr]
-        for n in found
+    return (
+        len(found) == len(nodes)
+        and len(sources) == 1
+        and all(
+            (p := n.inputs[0].producer()) is not None and p.op_type == "NonZero"  # type: ignore[union-attr]
+            for n in found
+        )
     )
 
 

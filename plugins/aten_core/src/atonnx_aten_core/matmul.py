@@ -119,9 +119,7 @@ def baddbmm(
 
 
 @table.translate(aten.addbmm.default)
-def addbmm(
-    op: Builder, self: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1
-) -> Value:
+def addbmm(op: Builder, self: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """MatMul, summed over the batch, Mul, Add."""
     product = op.ReduceSum(op.MatMul(batch1, batch2), [0], keepdims=0)
     return _sum(op, self, product, beta, alpha)

@@ -70,7 +70,7 @@ def atleast(op: Builder, self: Value) -> Value:
 @table.translate(aten.view.dtype, aten.view_copy.dtype)
 def view_dtype(op: Builder, self: Value, dtype: torch.dtype) -> Value:
     """BitCast, between dtypes of one width."""
-    if self.dtype == op.out.dtype:
+    if self.dtype is None or self.dtype == op.out.dtype:
         return self
     if self.dtype.bitwidth != op.out.dtype.bitwidth:
         raise UnsupportedOpError.here(
@@ -254,12 +254,11 @@ def tile(op: Builder, self: Value, dims: Sequence[Any]) -> Value:
 def _tiled(op: Builder, x: Value, repeats: Sequence[Any]) -> Value:
     rank = rank_of(x)
     counts = (1,) * (rank - len(repeats)) + tuple(repeats)
-    sizes = (1,) * (len(counts) - rank) + dims_of(x) + pair(x)
-    counts += (1,) * len(pair(x))
-    wide = op.reshape(x, sizes)
+    ahead = len(counts) - rank
+    wide = op.Unsqueeze(x, list(range(ahead))) if ahead else x
     if all(isinstance(n, int) and n == 1 for n in counts):
         return wide
-    return op.Tile(wide, op.shape(counts))
+    return op.Tile(wide, op.shape(counts + (1,) * len(pair(x))))
 
 
 @table.translate(aten.repeat_interleave.self_int, complex="layout")

@@ -20,9 +20,7 @@ table = Table(__name__)
 
 
 @table.translate(aten.slice.Tensor, aten.slice_copy.Tensor, complex="layout")
-def slice(
-    op: Builder, self: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
-) -> Value:
+def slice(op: Builder, self: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Value:
     """Slice, which clamps as torch does; the tensor itself where that is all of it."""
     axis = axis_of(dim, rank_of(self))
     begin, stop = span(op, dims_of(self)[axis], start, end)
@@ -104,9 +102,7 @@ def split_sizes(op: Builder, self: Value, split_size: Sequence[Any], dim: int = 
     aten.split_with_sizes_copy.default,
     complex="layout",
 )
-def split_with_sizes(
-    op: Builder, self: Value, split_sizes: Sequence[Any], dim: int = 0
-) -> tuple[Value, ...]:
+def split_with_sizes(op: Builder, self: Value, split_sizes: Sequence[Any], dim: int = 0) -> tuple[Value, ...]:
     """Split."""
     return _split(op, self, dim)
 
@@ -124,9 +120,7 @@ def tensor_split_sections(op: Builder, self: Value, sections: Any, dim: int = 0)
 
 
 @table.translate(aten.tensor_split.indices, complex="layout")
-def tensor_split(
-    op: Builder, self: Value, indices: Sequence[Any], dim: int = 0
-) -> tuple[Value, ...]:
+def tensor_split(op: Builder, self: Value, indices: Sequence[Any], dim: int = 0) -> tuple[Value, ...]:
     """A Slice for each part, since parts may overlap where the indices go back."""
     axis = axis_of(dim, rank_of(self))
     ends = [*indices, INT_MAX]
@@ -145,9 +139,7 @@ def _split(op: Builder, x: Value, dim: int) -> tuple[Value, ...]:
 # --------------------------------------------------------------------- join
 
 
-@table.translate(
-    aten.cat.default, aten.concat.default, aten.concatenate.default, complex="layout"
-)
+@table.translate(aten.cat.default, aten.concat.default, aten.concatenate.default, complex="layout")
 def cat(op: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     """Concat of what is not a legacy ``(0,)`` tensor, in the promoted dtype."""
     rank = op.out.rank - op.out.is_complex
@@ -184,9 +176,7 @@ def dstack(op: Builder, tensors: Sequence[Value]) -> Value:
 @table.translate(aten.column_stack.default, complex="layout")
 def column_stack(op: Builder, tensors: Sequence[Value]) -> Value:
     """Concat of columns, which vectors become."""
-    columns = [
-        x if rank_of(x) > 1 else op.reshape(x, (numel(dims_of(x)), 1, *pair(x))) for x in tensors
-    ]
+    columns = [x if rank_of(x) > 1 else op.reshape(x, (numel(dims_of(x)), 1, *pair(x))) for x in tensors]
     return _concat(op, columns, 1)
 
 

@@ -24,7 +24,9 @@ _NARROW = (
 )
 
 
-def _top(op: Builder, x: Value, k: Any, dim: int, largest: bool, in_order: bool = True) -> tuple[Value, Value]:
+def _top(
+    op: Builder, x: Value, k: Any, dim: int, largest: bool, in_order: bool = True
+) -> tuple[Value, Value]:
     """The first ``k`` along an axis, equal ones in their order, and where they were."""
     flat = x if x.rank else op.reshape(x, (1,))
     axis = axis_of(dim, flat.rank)
@@ -69,7 +71,9 @@ def argsort(op: Builder, self: Value, dim: int = -1, descending: bool = False) -
 
 
 @table.translate(aten.argsort.stable)
-def argsort_stable(op: Builder, self: Value, *, stable: bool, dim: int = -1, descending: bool = False) -> Value:
+def argsort_stable(
+    op: Builder, self: Value, *, stable: bool, dim: int = -1, descending: bool = False
+) -> Value:
     """TopK of all elements, which leaves equal ones in their order."""
     return _sorted(op, self, dim, descending)[1]
 

@@ -1,0 +1,24 @@
+"""The only module of this pack that touches private names of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+
+__all__ = ["composite", "registered"]
+
+
+def registered(overload: Any) -> Callable[..., Any] | None:
+    """The decomposition that torch registers for an overload; None without one."""
+    return decomposition_table.get(overload)
+
+
+def composite(overload: Any) -> Callable[..., Any] | None:
+    """The kernel of an overload that torch writes with other operators; None without one."""
+    if overload.has_kernel_for_dispatch_key(torch.DispatchKey.CompositeImplicitAutograd):
+        kernel: Callable[..., Any] = overload.decompose
+        return kernel
+    return None
