@@ -209,7 +209,8 @@ def _float_power(op: Builder, x: Value, exponent: float) -> Value:
         return op.Reciprocal(x)
     if exponent == -2:
         return op.Reciprocal(op.Mul(x, x))
-    return op.Pow(x, exponent)
+    # A number would become float32, as the type of an exponent is its own.
+    return op.Pow(x, op.const(exponent, x.dtype))
 
 
 def _pow(op: Builder, self: Any, exponent: Any, dtype: ir.DataType) -> Value:
@@ -225,8 +226,8 @@ def _pow(op: Builder, self: Any, exponent: Any, dtype: ir.DataType) -> Value:
     base, power = in_dtype(op, self, dtype), in_dtype(op, exponent, dtype)
     if dtype in (ir.DataType.INT32, ir.DataType.INT64):
         return op.Pow(base, power)
-    wide = ir.DataType.INT64
-    return op.Cast(op.Pow(op.Cast(base, to=wide), op.Cast(power, to=wide)), to=dtype)
+    long = ir.DataType.INT64
+    return op.Cast(op.Pow(op.Cast(base, to=long), op.Cast(power, to=long)), to=dtype)
 
 
 @table.translate(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
@@ -473,3 +474,100 @@ def heaviside(op: Builder, self: Value, values: Value) -> Value:
         return op.Or(x, v)
     above = op.Cast(op.Greater(x, 0), to=x.dtype)
     return op.Where(op.Equal(x, 0), v, above)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample, ulps
+
+    def pair() -> tuple[Any, ...]:
+        return (torch.tensor([[1.5, -2.0, 0.25], [4.0, -0.5, 7.0]]), torch.tensor([2.0, -0.75, 3.0]))
+
+    def ints() -> tuple[Any, ...]:
+        return (torch.tensor([[7, -7, 5], [3, -3, 8]]), torch.tensor([2, 3, -4]))
+
+    def truths() -> tuple[Any, ...]:
+        return (torch.tensor([[True], [False]]), torch.tensor([True, False, True]))
+
+    def bytes_() -> torch.Tensor:
+        return torch.tensor([200, 3, 0], dtype=torch.uint8)
+
+    near: dict[str, Any] = {"atol": ulps(8), "reason": "several operators, each of which rounds"}
+    found = [
+        *(OpSample(f.Tensor, args) for f in (aten.add, aten.mul, aten.div) for args in (pair, ints, truths)),
+        *(OpSample(f.Tensor, args) for f in (aten.sub, aten.subtract, aten.rsub) for args in (pair, ints)),
+        *(OpSample(f.Tensor, pair) for f in (aten.multiply, aten.divide, aten.true_divide)),
+        *(
+            OpSample(f.Tensor, args, {"alpha": 3})
+            for f in (aten.add, aten.sub, aten.rsub)
+            for args in (pair, ints)
+        ),
+        *(
+            OpSample(f.Scalar, lambda: (pair()[0], 0.3))
+            for f in (aten.add, aten.sub, aten.subtract, aten.rsub, aten.mul, aten.div, aten.floor_divide)
+        ),
+        *(OpSample(f.Scalar, lambda: (bytes_(), -1)) for f in (aten.add, aten.sub, aten.rsub, aten.mul)),
+        *(OpSample(f.Scalar, lambda: (ints()[0], 2, 3)) for f in (aten.add, aten.sub, aten.rsub)),
+        *(
+            OpSample(f.Scalar, lambda: (pair()[0], 0.3))
+            for f in (aten.multiply, aten.divide, aten.true_divide, aten.remainder, aten.fmod)
+        ),
+        *(
+            OpSample(f.Tensor_mode, args, {"rounding_mode": mode})
+            for f in (aten.div, aten.divide)
+            for args in (pair, ints)
+            for mode in (None, "trunc", "floor")
+        ),
+        *(
+            OpSample(f.Scalar_mode, lambda: (ints()[0], 3), {"rounding_mode": mode})
+            for f in (aten.div, aten.divide)
+            for mode in ("trunc", "floor")
+        ),
+        *(OpSample(f, args) for f in (aten.floor_divide.default, aten.fmod.Tensor) for args in (pair, ints)),
+        *(OpSample(aten.remainder.Tensor, args) for args in (pair, ints)),
+        OpSample(aten.remainder.Scalar_Tensor, lambda: (-7, ints()[1])),
+        *(OpSample(aten.pow.Tensor_Scalar, (pair()[0].abs(), e)) for e in (0, 1, 2, 0.5, -0.5, -1, -2, 2.5)),
+        *(OpSample(aten.pow.Tensor_Scalar, (ints()[0].to(torch.int8), e)) for e in (0, 1, 3)),
+        OpSample(aten.pow.Tensor_Tensor, lambda: (pair()[0].abs(), pair()[1])),
+        OpSample(aten.pow.Tensor_Tensor, lambda: (ints()[0], ints()[1].abs()), opsets=12),
+        OpSample(aten.pow.Scalar, lambda: (2, pair()[0])),
+        OpSample(aten.float_power.Tensor_Scalar, lambda: (ints()[0], 2)),
+        OpSample(aten.float_power.Tensor_Tensor, lambda: (pair()[0].abs(), ints()[1])),
+        OpSample(aten.float_power.Scalar, lambda: (2, pair()[0])),
+        *(
+            OpSample(f, args)
+            for f in (aten.maximum.default, aten.minimum.default, aten.max.other, aten.min.other)
+            for args in (pair, ints, truths)
+        ),
+        *(OpSample(f.default, args) for f in (aten.fmax, aten.fmin) for args in (pair, ints)),
+    ]
+    for packet in (aten.clamp, aten.clip):
+        found += [
+            OpSample(packet.default, lambda: (pair()[0], -1, 2.5)),
+            OpSample(packet.default, lambda: (pair()[0], None, 2.5)),
+            OpSample(packet.default, lambda: (ints()[0], -2, 4)),
+            OpSample(packet.Tensor, lambda: (*pair(), torch.tensor(3.0))),
+        ]
+    for packet in (aten.clamp_min, aten.clamp_max):
+        found += [OpSample(packet.default, lambda: (pair()[0], 1)), OpSample(packet.Tensor, pair)]
+
+    def triple() -> tuple[Any, ...]:
+        return (*pair(), torch.tensor(0.75))
+
+    return [
+        *found,
+        OpSample(aten.addcmul.default, triple, {"value": 2}, **near),
+        OpSample(aten.addcdiv.default, triple, {"value": 0.5}, **near),
+        *(OpSample(aten.lerp.Scalar, (*pair(), w), **near) for w in (0.25, 0.75)),
+        OpSample(aten.lerp.Tensor, triple, **near),
+        OpSample(aten.copysign.Tensor, pair),
+        OpSample(aten.copysign.Scalar, lambda: (pair()[0], -0.0)),
+        OpSample(aten.heaviside.default, lambda: (ints()[0] - 3, ints()[1])),
+        *(
+            OpSample(f.default, pair, **near)
+            for f in (aten.atan2, aten.arctan2, aten.hypot, aten.logaddexp, aten.logaddexp2)
+        ),
+        OpSample(aten.xlogy.Tensor, lambda: (pair()[0], pair()[1].abs()), **near),
+        OpSample(aten.xlogy.Scalar_Other, lambda: (pair()[0], 2), **near),
+        OpSample(aten.xlogy.Scalar_Self, lambda: (2, pair()[1].abs()), **near),
+    ]

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
 import torch
 
-from atonnx.build import Builder, SymSize, Value
-from atonnx.build.dtypes import to_torch
+from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_core._promote import BOOL, in_dtype, promote, result_type
+from atonnx_aten_core._promote import BOOL, promote
 
 if TYPE_CHECKING:
     from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
-
-# The unsigned dtype of the same width, which BitShift needs.
-_UNSIGNED = {
-    ir.DataType.INT8: ir.DataType.UINT8,
-    ir.DataType.INT16: ir.DataType.UINT16,
-    ir.DataType.INT32: ir.DataType.UINT32,
-    ir.DataType.INT64: ir.DataType.UINT64,
-}
 
 
 def _bits(op: Builder, logical: str, bitwise: str, self: Any, other: Any) -> Value:
@@ -74,26 +64,6 @@ def bitwise_not(op: Builder, self: Value) -> Value:
     return op.Not(self) if self.dtype == BOOL else op.BitwiseNot(self)
 
 
-def _unsigned(op: Builder, x: Value) -> Value:
-    kind = _UNSIGNED.get(x.dtype)  # type: ignore[arg-type]
-    return x if kind is None else op.Cast(x, to=kind)
-
-
-def _shift(op: Builder, direction: str, x: Value, count: Any) -> Value:
-    """BitShift of the unsigned bits of ``x``; past the last one nothing is left.
-
-    A negative count is a large one without its sign, as in torch.
-    """
-    width = torch.iinfo(to_torch(x.dtype)).bits  # type: ignore[arg-type]
-    if not isinstance(count, (Value, SymSize)):
-        if not 0 <= count < width:
-            return op.Mul(x, 0)
-        return op.cast(op.BitShift(_unsigned(op, x), int(count), direction=direction), x.dtype)
-    by = _unsigned(op, in_dtype(op, count, x.dtype))  # type: ignore[arg-type]
-    made = op.cast(op.BitShift(_unsigned(op, x), by, direction=direction), x.dtype)
-    return op.Where(op.Less(by, width), made, 0)
-
-
 @table.translate(
     aten.bitwise_left_shift.Tensor,
     aten.bitwise_left_shift.Tensor_Scalar,
@@ -102,8 +72,8 @@ def _shift(op: Builder, direction: str, x: Value, count: Any) -> Value:
     aten.__lshift__.Scalar,
 )
 def left_shift(op: Builder, self: Any, other: Any) -> Value:
-    """BitShift of the unsigned bits; a count past them gives zero."""
-    return _shift(op, "LEFT", in_dtype(op, self, result_type(self, other)), other)
+    """BitShift; a negative count, or one past the last bit, leaves zero."""
+    return op.BitShift(*promote(op, self, other), direction="LEFT")
 
 
 @table.translate(
@@ -114,11 +84,42 @@ def left_shift(op: Builder, self: Any, other: Any) -> Value:
     aten.__rshift__.Scalar,
 )
 def right_shift(op: Builder, self: Any, other: Any) -> Value:
-    """BitShift of the unsigned bits; of a negative number the flipped bits are shifted and flipped back."""
-    x = in_dtype(op, self, result_type(self, other))
-    if x.dtype not in _UNSIGNED:
-        return _shift(op, "RIGHT", x, other)
-    negative = op.Less(x, 0)
-    # -1 - x has all bits of x flipped.
-    made = _shift(op, "RIGHT", op.Where(negative, op.Sub(-1, x), x), other)
-    return op.Where(negative, op.Sub(-1, made), made)
+    """BitShift, which keeps the sign; of a count past the last bit only that is left."""
+    return op.BitShift(*promote(op, self, other), direction="RIGHT")
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample
+
+    def numbers() -> tuple[Any, ...]:
+        return (torch.tensor([[6, -7, 0], [5, 3, -1]]), torch.tensor([3, 5, -4]))
+
+    found = []
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        packet = getattr(aten, name)
+        found += [
+            OpSample(packet.Tensor, numbers),
+            OpSample(packet.Tensor, lambda: (torch.tensor([True, False]), torch.tensor([[True], [False]]))),
+            OpSample(packet.Scalar, lambda: (numbers()[0], 3)),
+            OpSample(packet.Scalar_Tensor, lambda: (3, numbers()[0])),
+        ]
+    for name in ("__and__", "__or__", "__xor__"):
+        packet = getattr(aten, name)
+        found += [OpSample(packet.Tensor, numbers), OpSample(packet.Scalar, lambda: (numbers()[0], 3))]
+    for name in ("bitwise_left_shift", "bitwise_right_shift"):
+        packet = getattr(aten, name)
+        found += [
+            OpSample(packet.Tensor, lambda: (numbers()[0], torch.tensor([1, 2, 70]))),
+            OpSample(packet.Tensor_Scalar, lambda: (numbers()[0], 2)),
+            OpSample(packet.Scalar_Tensor, lambda: (-9, torch.tensor([1, 2, 70]))),
+        ]
+    for name in ("__lshift__", "__rshift__"):
+        packet = getattr(aten, name)
+        found += [
+            OpSample(packet.Tensor, lambda: (numbers()[0], torch.tensor([1, 2, 70]))),
+            OpSample(packet.Scalar, lambda: (numbers()[0], 2)),
+        ]
+    found.append(OpSample(aten.bitwise_not.default, lambda: (numbers()[0],)))
+    found.append(OpSample(aten.bitwise_not.default, lambda: (torch.tensor([True, False]),)))
+    return found

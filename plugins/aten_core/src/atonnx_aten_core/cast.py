@@ -154,3 +154,36 @@ def clone(op: Builder, self: Value, *, memory_format: Any = None) -> Value:
 def contiguous(op: Builder, self: Value, *, memory_format: Any = torch.contiguous_format) -> Value:
     """The tensor itself: ONNX has no strides."""
     return self
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample
+
+    def x() -> torch.Tensor:
+        return torch.tensor([[1.5, -2.5, 0.0], [3.0, 0.25, -7.75]])
+
+    cpu = torch.device("cpu")
+    return [
+        OpSample(aten.to.dtype, lambda: (x(), torch.int32)),
+        OpSample(aten.to.dtype, lambda: (x(), torch.float32)),
+        OpSample(aten.to.dtype, lambda: (x(), torch.bool)),
+        OpSample(aten.to.dtype, lambda: (x(), torch.complex64)),
+        OpSample(aten.to.dtype, lambda: (torch.view_as_complex(torch.ones(2, 3, 2)), torch.complex128)),
+        OpSample(aten.to.device, lambda: (x(), cpu, torch.float64)),
+        OpSample(aten.to.dtype_layout, lambda: (x(),), {"dtype": torch.float16}),
+        OpSample(aten.to.dtype_layout, lambda: (x(),), {"layout": torch.strided}),
+        OpSample(aten._to_copy.default, lambda: (x(),), {"dtype": torch.int64}),
+        OpSample(aten._to_copy.default, lambda: (x(),)),
+        OpSample(aten.to.other, lambda: (x(), torch.tensor([1]))),
+        OpSample(aten.to.prim_dtype, lambda: (x(), 7)),
+        OpSample(aten.to.prim_Device, lambda: (x(), cpu, 7)),
+        OpSample(aten.type_as.default, lambda: (x(), torch.tensor([1]))),
+        *(
+            OpSample(f.default, lambda: (x(),))
+            for f in (
+                *(aten.detach, aten.alias, aten.lift, aten.lift_fresh, aten.lift_fresh_copy, aten.clone),
+                *(aten.detach_copy, aten.alias_copy, aten.contiguous),
+            )
+        ),
+    ]

@@ -116,3 +116,43 @@ def isclose(
     error = op.cast(op.Abs(op.Sub(a, b)), kind)
     near = op.And(op.LessOrEqual(error, allowed), op.Less(error, float("inf")))
     return op.Or(close, near)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample
+
+    def pair() -> tuple[Any, ...]:
+        return (torch.tensor([[1.0, -2.0, 0.0], [float("nan"), 3.0, 2.5]]), torch.tensor([1.0, 3.0, -0.0]))
+
+    def truths() -> tuple[Any, ...]:
+        return (torch.tensor([True, False, True]), torch.tensor([[True], [False]]))
+
+    found = []
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        packet = getattr(aten, name)
+        found += [
+            OpSample(packet.Tensor, pair),
+            OpSample(packet.Tensor, truths),
+            OpSample(packet.Tensor, lambda: (torch.tensor([1, 2]), torch.tensor(1.5))),
+            OpSample(packet.Scalar, lambda: (pair()[0], 2.5)),
+            OpSample(packet.Scalar, lambda: (torch.tensor([1, 2, 3], dtype=torch.int8), 2)),
+        ]
+    for name in ("not_equal", "less", "less_equal", "greater", "greater_equal"):
+        packet = getattr(aten, name)
+        found += [OpSample(packet.Tensor, pair), OpSample(packet.Scalar, lambda: (pair()[0], 1))]
+    for packet in (aten.logical_and, aten.logical_or, aten.logical_xor):
+        found += [OpSample(packet.default, truths), OpSample(packet.default, pair)]
+    condition = torch.tensor([[True, False, True], [False, True, False]])
+    return [
+        *found,
+        OpSample(aten.logical_not.default, lambda: (pair()[0],)),
+        OpSample(aten.where.self, lambda: (condition, *pair())),
+        OpSample(aten.where.self, lambda: (condition, torch.tensor([1, 2, 3]), torch.tensor(0.5))),
+        OpSample(aten.where.ScalarSelf, lambda: (condition, 2.5, torch.tensor([1, 2, 3]))),
+        OpSample(aten.where.ScalarOther, lambda: (condition, torch.tensor([1, 2, 3]), 2.5)),
+        OpSample(aten.where.Scalar, lambda: (condition, 1, 2)),
+        OpSample(aten.isclose.default, pair),
+        OpSample(aten.isclose.default, lambda: (*pair(), 0.5, 0.1, True)),
+        OpSample(aten.isclose.default, lambda: (torch.tensor([1, 5]), torch.tensor([1, 6]))),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import torch
@@ -11,6 +11,9 @@ from atonnx.build import Builder, SymSize, Value
 from atonnx.build.dtypes import FLOATS, INTS
 from atonnx.dispatch import Table
 from atonnx_aten_core._promote import in_dtype
+
+if TYPE_CHECKING:
+    from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -258,7 +261,13 @@ def empty_like(
 
 @table.translate(aten.scalar_tensor.default)
 def scalar_tensor(
-    op: Builder, s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+    op: Builder,
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
 ) -> Value:
     """The number as a rank-0 tensor."""
     return _filled(op, (), s, _kind(op, dtype))
@@ -370,7 +379,13 @@ def _eye(op: Builder, n: Any, m: Any, dtype: ir.DataType) -> Value:
 
 @table.translate(aten.eye.default)
 def eye(
-    op: Builder, n: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+    op: Builder,
+    n: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
 ) -> Value:
     """Equal of row and column numbers."""
     return _eye(op, n, n, _kind(op, dtype))
@@ -389,3 +404,49 @@ def eye_m(
 ) -> Value:
     """Equal of row and column numbers."""
     return _eye(op, n, m, _kind(op, dtype))
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample, Size
+
+    def x() -> torch.Tensor:
+        return torch.tensor([[0.5, -1.5, 2.25], [-0.75, 3.0, 1.0]])
+
+    def sized(*rest: Any) -> tuple[Any, ...]:
+        tensor = x()
+        return (tensor, [Size(tensor, 1)], *rest)
+
+    shape_only: dict[str, Any] = {"options": {"values": False}, "reason": "torch leaves the values undefined"}
+    return [
+        OpSample(aten.full.default, lambda: ([3, 2], 2.5)),
+        OpSample(aten.full.default, lambda: ([3], True)),
+        OpSample(aten.full.default, lambda: ([3], 3), {"dtype": torch.int64}),
+        OpSample(aten.zeros.default, lambda: ([3, 0],), {"dtype": torch.bool}),
+        OpSample(aten.ones.default, lambda: ([2, 3],), {"dtype": torch.int8}),
+        OpSample(aten.empty.memory_format, lambda: ([3, 2],), **shape_only),
+        OpSample(aten.empty_strided.default, lambda: ([3, 2], [2, 1]), **shape_only),
+        OpSample(aten.empty_permuted.default, lambda: ([3, 2], [1, 0]), **shape_only),
+        OpSample(aten.new_full.default, lambda: sized(7)),
+        OpSample(aten.new_zeros.default, lambda: sized()),
+        OpSample(aten.new_ones.default, lambda: sized(), {"dtype": torch.int32}),
+        OpSample(aten.new_empty.default, lambda: sized(), **shape_only),
+        OpSample(aten.new_empty_strided.default, lambda: sized([1]), **shape_only),
+        OpSample(aten.full_like.default, lambda: (x().to(torch.int8), 3)),
+        OpSample(aten.full_like.default, lambda: (x(), 2.5), {"dtype": torch.float64}),
+        OpSample(aten.zeros_like.default, lambda: (x(),)),
+        OpSample(aten.ones_like.default, lambda: (x(),), {"dtype": torch.bool}),
+        OpSample(aten.empty_like.default, lambda: (x(),), **shape_only),
+        OpSample(aten.scalar_tensor.default, lambda: (2,)),
+        OpSample(aten.arange.default, lambda: (5,)),
+        OpSample(aten.arange.default, lambda: (5,), {"dtype": torch.float32}),
+        OpSample(aten.arange.start, lambda: (1, 5), {"dtype": torch.int32}),
+        OpSample(aten.arange.start_step, lambda: (1, 9, 2)),
+        OpSample(aten.arange.start_step, lambda: (0.5, 5, 0.3)),
+        OpSample(aten.linspace.default, lambda: (0, 1, 7)),
+        OpSample(aten.linspace.Tensor_Tensor, lambda: (torch.tensor(1.0), torch.tensor(6.0), 7)),
+        OpSample(aten.linspace.Tensor_Scalar, lambda: (torch.tensor(1.0), 6, 7)),
+        OpSample(aten.linspace.Scalar_Tensor, lambda: (1, torch.tensor(6.0), 1)),
+        OpSample(aten.eye.default, lambda: (3,)),
+        OpSample(aten.eye.m, lambda: (3, 4), {"dtype": torch.int64}),
+    ]

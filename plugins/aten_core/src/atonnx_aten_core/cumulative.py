@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import torch
@@ -11,6 +11,9 @@ from atonnx.build import Builder, Value
 from atonnx.build.dtypes import FLOATS
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import axis_of
+
+if TYPE_CHECKING:
+    from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -23,7 +26,7 @@ def _running(op: Builder, name: str, x: Value, dim: int, dtype: Any) -> Value:
     if dtype is not None:
         kind = ir.tensor_adapters.from_torch_dtype(dtype)
     else:
-        kind = x.dtype if x.dtype in FLOATS else ir.DataType.INT64  # type: ignore[assignment]
+        kind = x.dtype if x.dtype in FLOATS else ir.DataType.INT64
     x = op.cast(x, kind)
     if not x.rank:
         return x
@@ -43,3 +46,24 @@ def cumsum(op: Builder, self: Value, dim: int, *, dtype: Any = None) -> Value:
 def cumprod(op: Builder, self: Value, dim: int, *, dtype: Any = None) -> Value:
     """CumProd; integers and bools are multiplied as int64."""
     return _running(op, "CumProd", self, dim, dtype)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample
+
+    def x() -> torch.Tensor:
+        return torch.tensor([[0.5, -1.5, 2.25], [-0.75, 3.0, 1.0]])
+
+    return [
+        OpSample(f.default, args, kwargs)
+        for f in (aten.cumsum, aten.cumprod)
+        for args, kwargs in (
+            (lambda: (x(), 0), {}),
+            (lambda: (x(), -1), {"dtype": torch.float64}),
+            (lambda: (x().to(torch.int8), 1), {}),
+            (lambda: (x().to(torch.int8), 1), {"dtype": torch.int8}),
+            (lambda: (x() > 0, 1), {}),
+            (lambda: (x()[0, 0], 0), {}),
+        )
+    ]

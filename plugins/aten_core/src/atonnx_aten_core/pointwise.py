@@ -389,3 +389,48 @@ def nan_to_num(
     x = op.Where(op.IsNaN(self), 0.0 if nan is None else nan, self)
     x = op.Where(op.IsInf(self, detect_negative=0), limits.max if posinf is None else posinf, x)
     return op.Where(op.IsInf(self, detect_positive=0), limits.min if neginf is None else neginf, x)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample, ulps
+
+    def plain() -> tuple[Any, ...]:
+        return (torch.tensor([[0.5, -1.5, 2.25], [-0.75, 3.0, 0.0]]),)
+
+    def inside() -> tuple[Any, ...]:
+        return (torch.tensor([[0.5, 0.25, 0.875], [0.1, 0.75, 1.0]]),)
+
+    def whole() -> tuple[Any, ...]:
+        return (torch.tensor([[3, -2, 0], [1, 7, -5]]),)
+
+    def odd() -> tuple[Any, ...]:
+        return (torch.tensor([[math.nan, math.inf, -math.inf], [-0.0, 2.0, -1.0]]),)
+
+    floats: list[Any] = [
+        *(aten.sqrt, aten.exp, aten.log, aten.tanh, aten.sigmoid, aten.sin, aten.cos, aten.tan, aten.sinh),
+        *(aten.cosh, aten.asinh, aten.atan, aten.erf, aten.reciprocal, aten.rsqrt, aten.square, aten.exp2),
+        *(aten.expm1, aten.log1p, aten.log2, aten.log10, aten.erfc, aten.sinc, aten.deg2rad, aten.rad2deg),
+        *(aten.special_expit, aten.special_erf, aten.special_exp2, aten.special_expm1, aten.special_log1p),
+        *(aten.special_erfc, aten.special_sinc, aten.arctan, aten.arcsinh, aten.asin, aten.acos, aten.atanh),
+        *(aten.arcsin, aten.arccos, aten.arctanh, aten.logit, aten.special_logit, aten.acosh, aten.arccosh),
+    ]
+    same_kind: list[Any] = [
+        *(aten.neg, aten.negative, aten.positive, aten.abs, aten.absolute, aten.sign, aten.sgn, aten.signbit),
+        *(aten.floor, aten.ceil, aten.round, aten.trunc, aten.fix, aten.isnan, aten.isinf, aten.isposinf),
+        *(aten.isneginf, aten.isfinite, aten.isreal, aten.nan_to_num),
+    ]
+    near: dict[str, Any] = {"atol": ulps(8), "reason": "the libraries' functions round differently"}
+    return [
+        *(OpSample(f.default, inside, **near) for f in floats),
+        *(OpSample(f.default, whole, **near) for f in floats),
+        *(OpSample(f.default, odd) for f in same_kind),
+        *(OpSample(f.default, whole) for f in same_kind),
+        OpSample(aten.frac.default, plain),
+        OpSample(aten.logit.default, lambda: (*inside(), 0.2), **near),
+        OpSample(aten.round.decimals, plain, {"decimals": 1}),
+        OpSample(aten.round.decimals, plain, {"decimals": -1}),
+        OpSample(aten.nan_to_num.default, lambda: (*odd(), 1.0, 2.0, -3.0)),
+        OpSample(aten.sign.default, lambda: (torch.tensor([True, False]),)),
+        OpSample(aten.square.default, lambda: (torch.tensor([True, False]),)),
+    ]

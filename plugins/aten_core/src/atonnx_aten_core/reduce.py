@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import torch
@@ -15,6 +15,9 @@ from atonnx.dispatch import Table
 from atonnx_aten_core._axes import axis_of, numel
 from atonnx_aten_core._promote import BOOL, HALF, floating
 from atonnx_aten_core.pointwise import truth
+
+if TYPE_CHECKING:
+    from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -58,7 +61,7 @@ def _never_empty(op: Builder, count: Any) -> bool:
 def _sum_dtype(x: Value, dtype: Any) -> ir.DataType:
     if dtype is not None:
         return ir.tensor_adapters.from_torch_dtype(dtype)
-    return x.dtype if x.dtype in FLOATS else ir.DataType.INT64  # type: ignore[return-value]
+    return x.dtype if x.dtype in FLOATS else ir.DataType.INT64
 
 
 def _accumulated(op: Builder, name: str, x: Value, axes: Axes, keepdim: bool, dtype: Any) -> Value:
@@ -178,8 +181,6 @@ def aminmax(
 ) -> tuple[Value, Value]:
     """ReduceMin and ReduceMax."""
     axes = _axes(self, dim)
-    if dim is None and keepdim and not self.rank:
-        axes = ()
     return (
         _extreme(op, "ReduceMin", self, axes, keepdim),
         _extreme(op, "ReduceMax", self, axes, keepdim),
@@ -442,8 +443,8 @@ def _norm(op: Builder, self: Value, power: Any, dim: Any, keepdim: bool, dtype: 
         return _reduced(op, "ReduceMax" if degree > 0 else "ReduceMin", size, axes, keepdim)
     wide = x.dtype in HALF
     size = op.cast(size, ir.DataType.FLOAT) if wide else size
-    total = _reduced(op, "ReduceSum", op.Pow(size, degree), axes, keepdim)
-    return op.cast(op.Pow(total, 1.0 / degree), x.dtype)
+    total = _reduced(op, "ReduceSum", op.Pow(size, op.const(degree, size.dtype)), axes, keepdim)
+    return op.cast(op.Pow(total, op.const(1.0 / degree, total.dtype)), x.dtype)
 
 
 @table.translate(aten.linalg_vector_norm.default)
@@ -476,3 +477,65 @@ def norm_dim_dtype(op: Builder, self: Value, p: Any, dim: Any, keepdim: bool, *,
 def norm_dtype(op: Builder, self: Value, p: Any, *, dtype: Any) -> Value:
     """The vector norm over all axes in a dtype."""
     return _norm(op, self, p, None, False, dtype)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample, ulps
+
+    def x() -> torch.Tensor:
+        return torch.tensor([[0.5, -1.5, 2.25], [-0.75, 3.0, 1.0]])
+
+    def ints() -> torch.Tensor:
+        return torch.tensor([[3, -2, 0], [1, 7, -5]], dtype=torch.int8)
+
+    def truths() -> torch.Tensor:
+        return torch.tensor([[True, False, True], [True, True, True]])
+
+    near: dict[str, Any] = {"atol": ulps(8), "reason": "the order of summation is not the same"}
+    double = {"dtype": torch.float64}
+    found = []
+    listed = (aten.sum.dim_IntList, aten.amax.default, aten.amin.default, aten.any.dims, aten.all.dims)
+    for tensor in (x, ints, truths, lambda: x()[0, 0]):
+        found += [OpSample(f.default, (tensor(),), **near) for f in (aten.sum, aten.prod)]
+        found += [
+            OpSample(f.default, (tensor(),))
+            for f in (aten.max, aten.min, aten.any, aten.all, aten.count_nonzero, aten.nansum, aten.aminmax)
+        ]
+        found += [
+            OpSample(f, (tensor(), -1, True))
+            for f in (aten.prod.dim_int, aten.any.dim, aten.all.dim, aten.max.dim, aten.min.dim)
+        ]
+        found += [OpSample(f, (tensor(), dim)) for f in listed for dim in ([], [0])]
+    for dim in (None, 1):
+        found += [
+            OpSample(f.default, (tensor(), dim, True))
+            for f in (aten.argmax, aten.argmin)
+            for tensor in (x, ints)
+        ]
+    for name in ("var", "std", "var_mean", "std_mean"):
+        packet = getattr(aten, name)
+        found += [
+            OpSample(packet.default, lambda: (x(),), **near),
+            OpSample(packet.default, lambda: (x(), False), **near),
+            OpSample(packet.dim, lambda: (x(), [0], True, True), **near),
+            OpSample(packet.correction, lambda: (x(), [1]), {"correction": 0.5}, **near),
+        ]
+    for order in (0, 1, 2, 3, math.inf, -math.inf):
+        found.append(OpSample(aten.linalg_vector_norm.default, (x(), order, [1]), **near))
+    return [
+        *found,
+        OpSample(aten.sum.default, lambda: (ints(),), {"dtype": torch.int8}),
+        OpSample(aten.aminmax.default, lambda: (x(),), {"dim": 1, "keepdim": True}),
+        OpSample(aten.count_nonzero.dim_IntList, lambda: (x(), [0, 1])),
+        OpSample(aten.mean.default, lambda: (x(),), **near),
+        OpSample(aten.mean.dim, lambda: (x(), [1], True), **near),
+        OpSample(aten.mean.dim, lambda: (ints(), [0]), {"dtype": torch.float32}, **near),
+        OpSample(aten.nanmean.default, lambda: (torch.tensor([[1.0, math.nan], [2.0, 4.0]]), [1]), **near),
+        OpSample(aten.logsumexp.default, lambda: (x(), [1]), **near),
+        OpSample(aten.logsumexp.default, lambda: (ints(), [0], True), **near),
+        OpSample(aten.norm.Scalar, lambda: (x(),), **near),
+        OpSample(aten.norm.ScalarOpt_dim, lambda: (x(), 1, [0]), **near),
+        OpSample(aten.norm.ScalarOpt_dim_dtype, lambda: (x(), 2, [0], False), double, **near),
+        OpSample(aten.norm.ScalarOpt_dtype, lambda: (x(), 3), double, **near),
+    ]
