@@ -39,6 +39,12 @@ def cast(op: Builder, x: Value, *, to: int, saturate: int = 1, round_mode: str =
     return op.at(23).Cast(x, to=kind, saturate=saturate if saturate != 1 else None)
 
 
+@pack.below(19, "Cast")
+def cast_19(op: Builder, x: Value, *, to: int, saturate: int = 1) -> Value:
+    """Cast, in which only the float 8 types, that opset 19 brought, saturate or not."""
+    return op.at(13).Cast(x, to=ir.DataType(to))
+
+
 @pack.above(9, "Cast")
 def cast_up(op: Builder, x: Value, *, to: int, saturate: int = 1) -> Value:
     """Cast; infinity is made nan where a cast that saturates would make it finite."""
@@ -49,6 +55,7 @@ def cast_up(op: Builder, x: Value, *, to: int, saturate: int = 1) -> Value:
 
 
 @pack.below(15, "CastLike")
+@pack.below(19, "CastLike")
 @pack.below(24, "CastLike")
 def cast_like(op: Builder, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
     """Cast to the dtype of the other input, which the export knows."""

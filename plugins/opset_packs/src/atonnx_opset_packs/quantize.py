@@ -191,8 +191,11 @@ def dequantize_21(
     *,
     axis: int = 1,
     block_size: int = 0,
+    output_dtype: int = 0,
 ) -> Value:
     """DequantizeLinear of 8 bits; spelled out for 16 bits and for blocks."""
+    if output_dtype:
+        scale = op.cast(scale, ir.DataType(output_dtype))
     if block_size or x.dtype in (ir.DataType.INT16, ir.DataType.UINT16):
         return _dequantized(op, x, scale, zero, scale.dtype, axis, block_size)
     return op.at(19).DequantizeLinear(x, scale, zero, axis=axis)
