@@ -138,8 +138,8 @@ class Builder:
             lowered = self._clone(self.scope)
             lowered.asked_outputs = count
             lowered._lowering = True
-            spec.make_attributes(attrs)
-            result = row(lowered, *inputs, **{k: v for k, v in attrs.items() if v is not None})
+            normal = {attr.name: attr.value for attr in spec.make_attributes(attrs)}
+            result = row(lowered, *inputs, **normal)
             if isinstance(result, tuple) and len(result) == 1 and outputs is None:
                 return result[0]
             return (result,) if outputs is not None and not isinstance(result, tuple) else result
@@ -381,7 +381,7 @@ class Builder:
         for scope in self.scope.around():
             if key in scope.shapes:
                 return scope.shapes[key]
-        owner = self._size_owner({s for d in key if isinstance(d, SymSize) for s in d.expr.free_symbols})
+        owner = self._size_owner(SymSize.symbols(*key))
         builder = self if owner is self.scope else self._clone(owner)
         parts = builder._vector_parts(key)
         value: Value = parts[0] if len(parts) == 1 else builder._clone(owner).Concat(*parts, axis=0)

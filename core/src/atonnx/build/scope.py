@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import onnx_ir as ir
 import sympy
 
-from atonnx.build.sizes import SizeFacts, SymSize, invert
+from atonnx.build.sizes import SizeFacts, SymSize, invert, text
 from atonnx.build.value import Dims, Value
 
 if TYPE_CHECKING:
@@ -171,9 +171,4 @@ class Session:
 
     def axis_text(self, size: SymSize) -> str:
         """A size as an axis name: ``batch``, ``2*seq + 1``."""
-        names = {
-            s: sympy.Symbol(n, integer=True)
-            for s, n in self.axis_names.items()
-            if s in size.expr.free_symbols
-        }
-        return str(size.expr.xreplace(names)) if names else str(size.expr)
+        return text(size.expr, self.axis_names)
