@@ -13,9 +13,10 @@ __all__ = ["Size", "Weight", "eager_value", "tensors_of"]
 
 
 class Size:
-    """A size of a tensor argument, symbolic where that dim is: ``Size(x, 0)``, ``Size(x, -1) * 2 + 1``.
+    """A size of a tensor, symbolic where that dim is: ``Size(x, 0)``, ``Size(x, -1) * 2 + 1``.
 
-    Eager torch gets the number, the translation gets the expression.
+    Eager torch gets the number, the translation gets the expression. A tensor that is not among the
+    arguments becomes an input of the model too: ``check_op(aten.ones.default, [Size(x, 0), 3])``.
     """
 
     __slots__ = ("function", "operands")
@@ -55,6 +56,12 @@ class Size:
     def __neg__(self) -> Size:
         return Size._of(operator.neg, self)
 
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors whose sizes it is made of."""
+        if self.function is None:
+            return [self.operands[0]]
+        return [t for operand in self.operands if isinstance(operand, Size) for t in operand.tensors()]
+
     def __int__(self) -> int:
         if self.function is None:
             tensor, axis = self.operands
@@ -84,6 +91,9 @@ def eager_value(leaf: Any) -> Any:
 
 
 def tensors_of(leaves: list[Any]) -> list[torch.Tensor]:
-    """The different tensors among the leaves that are inputs of the model, in order."""
+    """The different tensors that are inputs of the model: those among the leaves, then those of sizes."""
     found = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
+    for leaf in leaves:
+        if isinstance(leaf, Size):
+            found.update({id(tensor): tensor for tensor in leaf.tensors()})
     return list(found.values())

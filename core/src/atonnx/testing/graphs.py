@@ -184,23 +184,31 @@ def _capture(
     inputs: list[InputSpec] = []
     symbols: dict[Any, tuple[int, int]] = {}
     index_of = {id(t): i for i, t in enumerate(tensors)}
+
+    def add_input(tensor: torch.Tensor, name: str) -> None:
+        index = index_of[id(tensor)]
+        node = nodes[id(tensor)] = graph.placeholder(name)
+        inputs.append(InputSpec("USER_INPUT", node.name))
+        fake = node.meta["val"] = _torch.fake_tensor(mode, tensor, node.name, dynamic[index])
+        for axis in dynamic[index]:
+            symbols[_torch.value_of(fake.shape[axis])] = (index, axis)
+
     for leaf in leaves:
         if not isinstance(leaf, (torch.Tensor, Weight)):
             continue
         name = next(names)
         if id(leaf) in nodes:
             continue
-        node = nodes[id(leaf)] = graph.placeholder(name)
         if isinstance(leaf, Weight):
-            kind, tensor = leaf.kind, leaf.tensor
-            inputs.append(InputSpec(kind, node.name, node.name, kind == "BUFFER" or None, tensor))
-            node.meta["val"] = _torch.fake_tensor(mode, tensor, node.name, ())
+            node = nodes[id(leaf)] = graph.placeholder(name)
+            kind, data = leaf.kind, leaf.tensor
+            inputs.append(InputSpec(kind, node.name, node.name, kind == "BUFFER" or None, data))
+            node.meta["val"] = _torch.fake_tensor(mode, data, node.name, ())
         else:
-            index = index_of[id(leaf)]
-            inputs.append(InputSpec("USER_INPUT", node.name))
-            fake = node.meta["val"] = _torch.fake_tensor(mode, leaf, node.name, dynamic[index])
-            for axis in dynamic[index]:
-                symbols[_torch.value_of(fake.shape[axis])] = (index, axis)
+            add_input(leaf, name)
+    for index, tensor in enumerate(tensors):
+        if id(tensor) not in nodes:
+            add_input(tensor, f"like_{index}")
     given = [_given(graph, nodes, leaf) for leaf in leaves]
     node_args, node_kwargs = pytree.tree_unflatten(given, spec)
     fakes = [g.meta["val"] if isinstance(g, torch.fx.Node) else g for g in given]

@@ -13,14 +13,19 @@ import onnx.reference
 import onnxruntime as ort
 import torch
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as OrtNotImplemented
+from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
 from atonnx.program.sessions import from_numpy, from_ort, to_numpy, to_ort
 
 __all__ = ["Gap", "Missing", "Session", "gaps", "run_reference"]
 
 _SILENT = 4
-_KERNEL = re.compile(
+_NO_KERNEL = re.compile(
     r"implementation for (?P<op>[\w.:]+)\((?P<version>\d+)\) node with name '(?P<name>[^']*)'"
+)
+# A kernel that finds out for itself which dtypes it is not for.
+_NO_DTYPE = re.compile(
+    r"while running (?P<op>\w+) node\. Name:'(?P<name>[^']*)'.*data type is not supported", re.DOTALL
 )
 
 
@@ -79,6 +84,10 @@ class Session:
             found = self._session.run_with_ort_values(None, feeds, run_options=self._options)
         except OrtNotImplemented as error:
             raise Missing(_gap(self._model, str(error))) from error
+        except RuntimeException as error:
+            if _NO_DTYPE.search(str(error)):
+                raise Missing(_gap(self._model, str(error))) from error
+            raise
         return [from_ort(value) for value in found]
 
 
@@ -95,15 +104,18 @@ def run_reference(
 
 
 def _gap(model: onnx.ModelProto, text: str) -> Gap:
-    found = _KERNEL.search(text)
+    found = _NO_KERNEL.search(text) or _NO_DTYPE.search(text)
     if found is None:
         return Gap("?", 0, (), text)
+    version = next((entry.version for entry in model.opset_import if not entry.domain), 0)
+    if "version" in found.groupdict():
+        version = int(found["version"])
     kinds: tuple[str, ...] = ()
     types = _types(model)
     for node in model.graph.node:
         if node.name == found["name"]:
             kinds = tuple(types.get(name, "") for name in node.input)
-    return Gap(found["op"], int(found["version"]), kinds)
+    return Gap(found["op"], version, kinds)
 
 
 def _types(model: onnx.ModelProto) -> dict[str, str]:
