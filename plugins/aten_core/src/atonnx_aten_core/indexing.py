@@ -13,7 +13,8 @@ from atonnx.build import Builder, Value
 from atonnx.build.infer import broadcast
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_core._axes import axis_of, dims_of, numel, pair, rank_of, transposed
+from atonnx_aten_core._axes import INT_MAX, arange, axis_of, dims_of, numel, pair, rank_of, transposed
+from atonnx_aten_core.slicing import span
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -462,14 +463,10 @@ def slice_scatter(
     op: Builder, self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Value:
     """Concat with what is before and after; ScatterElements where bounds or steps need it."""
-    from atonnx_aten_core.slicing import span
-
     sizes = self.dims or ()
     axis = axis_of(dim, self.rank)
     begin, stop = span(op, sizes[axis], start, end)
     src = op.cast(src, self.dtype)
-    from atonnx_aten_core._axes import INT_MAX, arange
-
     if step == 1 and begin == 0 and stop == INT_MAX:
         return op.expand(src, sizes)
     count = (src.dims or ())[axis]
@@ -536,6 +533,35 @@ def nonzero(op: Builder, self: Value) -> Value:
     return op.Transpose(op.NonZero(x), perm=[1, 0])
 
 
+@table.translate(aten.nonzero_static.default)
+def nonzero_static(op: Builder, self: Value, *, size: Any, fill_value: int = -1) -> Value:
+    """NonZero, Transpose; filled up and cut off."""
+    found = nonzero(op, self)
+    filler = op.expand(op.const(fill_value, _INT64), (size, self.rank))
+    return op.Slice(op.Concat(found, filler, axis=0), [0], [size], [0])
+
+
+@table.translate(aten.masked_scatter.default)
+def masked_scatter(op: Builder, self: Value, mask: Value, source: Value) -> Value:
+    """Where, with the source's elements counted off along the mask."""
+    dims = self.dims or ()
+    whole = op.expand(op.cast(mask, ir.DataType.BOOL), dims)
+    count = op.CumSum(op.cast(op.reshape(whole, (numel(dims),)), _INT64), op.const(0, _INT64))
+    # Number 0, before the first that the mask takes, is an element that is not used.
+    flat = op.reshape(source, (numel(source.dims or ()),))
+    taken = op.Gather(op.Concat(op.const([0], source.dtype), flat, axis=0), count, axis=0)
+    return op.Where(whole, op.reshape(taken, dims), self)
+
+
+@table.translate(aten.put.default)
+def put(op: Builder, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+    """ScatterElements into the tensor as a vector."""
+    flat = op.reshape(self, (numel(self.dims or ()),))
+    where, values = (op.reshape(x, (numel(x.dims or ()),)) for x in (_whole(op, index), source))
+    made = op.ScatterElements(flat, where, values, axis=0, reduction="add" if accumulate else None)
+    return op.reshape(made, self.dims or ())
+
+
 @table.translate(aten.copy.default)
 def copy(op: Builder, self: Value, src: Value, non_blocking: bool = False) -> Value:
     """Cast and Expand of the source."""
@@ -564,7 +590,7 @@ def samples() -> list[Any]:
         OpSample(aten.index_select.default, (x, 1, rows.abs())),
         OpSample(aten.gather.default, (x[..., 0], 0, cells)),
         OpSample(aten.take.default, (x, cells)),
-        OpSample(aten.take_along_dim.default, (x[..., 0], cells[:, :1], 1)),
+        OpSample(aten.take_along_dim.default, (x[..., 0], cells[:1], 1)),
         OpSample(aten.index_fill.int_Scalar, (x, 1, rows.abs(), 2)),
         OpSample(aten.index_fill.int_Tensor, (x, 1, rows.abs(), one)),
         OpSample(aten.index_copy.default, (x, 1, torch.tensor([3, 0]), torch.randn(4, 2, 3))),
@@ -581,6 +607,9 @@ def samples() -> list[Any]:
         OpSample(aten.masked_fill.Tensor, (x, x > 0, one)),
         OpSample(aten.masked_select.default, (x, x[:, :1] > 0)),
         OpSample(aten.nonzero.default, (x > 0,)),
+        OpSample(aten.nonzero_static.default, (x > 0,), {"size": 40}),
+        OpSample(aten.masked_scatter.default, (x, x > 0, torch.randn(60))),
+        OpSample(aten.put.default, (x, rows, torch.randn(3))),
         OpSample(aten.copy.default, (x, rows)),
         OpSample(aten.fill.Scalar, (x, 2)),
         OpSample(aten.fill.Tensor, (x, one)),

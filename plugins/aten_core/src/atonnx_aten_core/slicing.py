@@ -59,15 +59,6 @@ def narrow(op: Builder, self: Value, dim: int, start: Any, length: Any) -> Value
     return slice(op, self, axis, start, start + length)
 
 
-@table.translate(aten.narrow.Tensor)
-def narrow_tensor(op: Builder, self: Value, dim: int, start: Value, length: Any) -> Value:
-    """Two Slice, since the start may be negative."""
-    axis = axis_of(dim, self.rank)
-    first = op.reshape(op.cast(start, torch.int64), (1,))
-    rest = op.Slice(self, first, [INT_MAX], [axis])
-    return op.Slice(rest, [0], [length], [axis])
-
-
 @table.translate(aten.select.int, aten.select_copy.int, complex="layout")
 def select(op: Builder, self: Value, dim: int, index: Any) -> Value:
     """Gather with a scalar index, which may be negative."""
@@ -308,7 +299,6 @@ def samples() -> list[Any]:
     return [
         *(OpSample(f, (x, 1, -4, 4, 2)) for f in (aten.slice.Tensor, aten.slice_copy.Tensor)),
         OpSample(aten.narrow.default, (x, 1, -3, 2)),
-        OpSample(aten.narrow.Tensor, (x, 1, torch.tensor(2), 2)),
         *(OpSample(f, (x, 1, -2)) for f in (aten.select.int, aten.select_copy.int)),
         *(OpSample(f, (x, -1)) for f in (aten.unbind.int, aten.unbind_copy.int)),
         *(OpSample(f, (x, 2, 1)) for f in pieces),
