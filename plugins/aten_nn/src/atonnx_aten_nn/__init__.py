@@ -49,6 +49,10 @@ def atonnx_op_samples() -> list[Any]:
 @hookimpl
 def atonnx_capture_patches() -> list[Any]:
     """Recurrent layers stay whole during capture; cache objects of transformers are taken apart."""
-    from atonnx_aten_nn.capture_patches import transformers_caches, whole_recurrent_layers
+    from atonnx_aten_nn import capture_patches as patches
 
-    return [whole_recurrent_layers(), transformers_caches()]
+    return [
+        patches.whole_recurrent_layers(),
+        patches.refused_packed_sequences(),
+        patches.transformers_caches(),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,14 +13,18 @@ from torch.utils import _pytree as pytree
 __all__ = ["deregister", "is_registered", "is_traced", "original_kernel"]
 
 
-def is_traced(tensors: tuple[torch.Tensor, ...]) -> bool:
+def is_traced(args: Sequence[Any]) -> bool:
     """Whether a call is made by a capture, and not by user code that computes with real numbers."""
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
     return get_proxy_mode() is not None or any(isinstance(t, FakeTensor) or t.is_meta for t in tensors)
 
 
 def original_kernel(overload: Any, *args: Any) -> Any:
     """The overload's own composite kernel, whatever Python has put in its place."""
-    return overload._op_dk(torch.DispatchKey.CompositeImplicitAutograd, *args)
+    for key in (torch.DispatchKey.CompositeImplicitAutograd, torch.DispatchKey.CompositeExplicitAutograd):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), key):
+            return overload._op_dk(key, *args)
+    raise NotImplementedError(f"{overload.name()} has no composite kernel")
 
 
 def is_registered(cls: type) -> bool:

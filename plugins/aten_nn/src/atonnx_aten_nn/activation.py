@@ -194,3 +194,43 @@ def softshrink(op: Builder, self: Value, lambd: Any = 0.5) -> Value:
 def hardshrink(op: Builder, self: Value, lambd: Any = 0.5) -> Value:
     """Where; unlike of Shrink, nan stays."""
     return op.Where(op.LessOrEqual(op.Abs(self), float(lambd)), 0.0, self)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
+
+    def x() -> tuple[torch.Tensor]:
+        return (torch.randn(2, 4, 3),)
+
+    plain = (
+        aten.relu,
+        aten.relu6,
+        aten.hardtanh,
+        aten.gelu,
+        aten.silu,
+        aten.mish,
+        aten.hardsigmoid,
+        aten.hardswish,
+        aten.leaky_relu,
+        aten.rrelu,
+        aten.elu,
+        aten.selu,
+        aten.celu,
+        aten.softplus,
+        aten.log_sigmoid,
+        aten.log_sigmoid_forward,
+        aten.softshrink,
+        aten.hardshrink,
+    )
+    return [
+        *(OpSample(packet.default, x) for packet in plain),
+        OpSample(aten.gelu.default, x, {"approximate": "tanh"}),
+        OpSample(aten.elu.default, lambda: (torch.randn(5), 1.5, 0.5, 2.0)),
+        OpSample(aten.celu.default, lambda: (torch.randn(5), 0.3)),
+        OpSample(aten.softplus.default, lambda: (torch.randn(5) * 4, 2.0, 3.0)),
+        OpSample(aten.threshold.default, lambda: (torch.randn(5), 0.1, 7)),
+        OpSample(aten.glu.default, lambda: (torch.randn(2, 4), -1)),
+        OpSample(aten.prelu.default, lambda: (torch.randn(2, 4, 3), Weight(torch.randn(4)))),
+        OpSample(aten._prelu_kernel.default, lambda: (torch.randn(2, 4, 3), Weight(torch.randn(1, 4, 1)))),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -131,3 +131,21 @@ def adaptive_avg_pool2d(op: Builder, self: Value, output_size: Sequence[Any]) ->
 def adaptive_avg_pool3d(op: Builder, self: Value, output_size: Sequence[Any]) -> Value:
     """GlobalAveragePool, AveragePool where all windows are alike, else Gather of the windows."""
     return _average(op, self, output_size, 3)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample
+
+    def one(spatial: int, *counts: int) -> Callable[[], tuple[Any, ...]]:
+        return lambda: (torch.randn(2, 3, *(7, 6, 8)[:spatial]), list(counts))
+
+    two = (aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default)
+    three = (aten.adaptive_avg_pool3d.default, aten._adaptive_avg_pool3d.default)
+    return [
+        OpSample(aten.adaptive_avg_pool1d.default, one(1, 1), expect="GlobalAveragePool:1!"),
+        OpSample(aten.adaptive_avg_pool1d.default, one(1, 3)),
+        *(OpSample(o, one(2, 1, 1), expect="GlobalAveragePool:1!") for o in two),
+        *(OpSample(o, one(2, 3, 5)) for o in two),
+        *(OpSample(o, one(3, 1, 2, 3)) for o in three),
+    ]

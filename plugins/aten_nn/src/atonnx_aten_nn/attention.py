@@ -171,8 +171,10 @@ def scaled_dot_product_attention(
     return op.cast(result, op.out.dtype)
 
 
-def _log_sum(op: Builder, scores: Value, dtype: ir.DataType) -> Value:
-    return op.cast(op.ReduceLogSumExp(scores, [-1], keepdims=0), dtype)
+def _log_sum(op: Builder, scores: Value, out: Any) -> Value:
+    """The logarithm of the sums; cuDNN's form keeps the last axis."""
+    keep = 1 if out.rank == scores.rank else 0
+    return op.cast(op.ReduceLogSumExp(scores, [-1], keepdims=keep), out.dtype)
 
 
 @table.translate(aten._scaled_dot_product_flash_attention_for_cpu.default)
@@ -189,7 +191,7 @@ def flash_attention_for_cpu(
 ) -> tuple[Value, Value | None]:
     """Two MatMul around a Softmax; ReduceLogSumExp where it is read."""
     y, scores = attend(op, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
-    rest = _log_sum(op, scores, op.outs[1].dtype) if used(op, 1) else None
+    rest = _log_sum(op, scores, op.outs[1]) if used(op, 1) else None
     return op.cast(y, op.outs[0].dtype), rest
 
 
@@ -230,7 +232,7 @@ def _fused(
 ) -> tuple[Any, ...]:
     """A GPU kernel's results: the first, and the logarithm of the sums; the rest is for the gradient."""
     y, scores = attend(op, query, key, value, mask, dropout, causal, scale, False)
-    log_sum = _log_sum(op, scores, op.outs[1].dtype) if used(op, 1) else None
+    log_sum = _log_sum(op, scores, op.outs[1]) if used(op, 1) else None
     return (op.cast(y, op.outs[0].dtype), log_sum, *(None,) * (len(op.outs) - 2))
 
 
@@ -300,3 +302,44 @@ def overrideable_attention(
 ) -> tuple[Any, ...]:
     """Two MatMul around a Softmax."""
     return _fused(op, query, key, value, attn_bias, dropout_p, is_causal, scale)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample
+
+    def three(heads: int = 2) -> tuple[torch.Tensor, ...]:
+        return torch.randn(2, 2, 3, 4), torch.randn(2, heads, 5, 4), torch.randn(2, heads, 5, 4)
+
+    def mask() -> torch.Tensor:
+        return torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+
+    main = aten.scaled_dot_product_attention.default
+    cpu = aten._scaled_dot_product_flash_attention_for_cpu.default
+    first = {"outputs": (0,)}
+    gpu: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (aten._scaled_dot_product_flash_attention.default, ()),
+        (aten._scaled_dot_product_efficient_attention.default, (None, True)),
+        (aten._scaled_dot_product_cudnn_attention.default, (None, True)),
+        (aten._scaled_dot_product_fused_attention_overrideable.default, ()),
+    )
+    return [
+        OpSample(main, three, expect="Softmax:1 MatMul:2", opsets=(11, 22)),
+        OpSample(main, three, expect="Attention:1!", opsets=23, options={"dynamic": False}),
+        OpSample(main, lambda: (*three(), mask())),
+        OpSample(main, lambda: (*three(), torch.randn(3, 5))),
+        OpSample(main, lambda: (*three(), None, 0.0, True)),
+        OpSample(main, lambda: three(1), {"enable_gqa": True}),
+        OpSample(cpu, three),
+        OpSample(cpu, three, lambda: {"attn_mask": torch.randn(3, 5)}, options=first),
+        OpSample(aten._scaled_dot_product_attention_math.default, three, options=first),
+        *(
+            OpSample(
+                overload,
+                lambda more=more: (*three(), *more),
+                opsets=(0, 0),
+                reason="torch has no CPU kernel: the tests compare it with the CPU's form",
+            )
+            for overload, more in gpu
+        ),
+    ]

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from atonnx.capture._torch import replaced_kernels
+from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn._torch import deregister, is_registered, is_traced, original_kernel
 
-__all__ = ["transformers_caches", "whole_recurrent_layers"]
+__all__ = ["refused_packed_sequences", "transformers_caches", "whole_recurrent_layers"]
 
 aten = torch.ops.aten
 Tensors = Sequence[torch.Tensor]
@@ -68,6 +69,31 @@ def _one_state(overload: Any) -> Callable[..., tuple[torch.Tensor, ...]]:
         return _shapes(input, [hx], params, num_layers, bidirectional)
 
     return kernel
+
+
+def _refusing(overload: Any) -> Callable[..., Any]:
+    def kernel(*args: Any) -> Any:
+        if not is_traced(args):
+            return original_kernel(overload, *args)
+        raise UnsupportedOpError(
+            "a PackedSequence is not supported",
+            op=overload.name(),
+            hint="give the recurrent layer the padded batch; with one direction its outputs at the real "
+            "steps are the same",
+        )
+
+    return kernel
+
+
+@contextlib.contextmanager
+def refused_packed_sequences() -> Iterator[None]:
+    """Packing is refused with a way out, where torch would fail at a size that it cannot know."""
+    packing = (aten._pack_padded_sequence, aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu)
+    with contextlib.ExitStack() as stack:
+        for packet in packing:
+            overload = packet.data if "data" in packet.overloads() else packet.default
+            stack.enter_context(replaced_kernels(overload, _refusing(overload)))
+        yield
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -286,3 +286,37 @@ def convolution_with_flags(
 ) -> Value:
     """Conv or ConvTranspose; the flags choose torch's kernel only."""
     return convolution(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
+
+    def one(spatial: int, *more: Any, channels: tuple[int, int] = (4, 2)) -> Callable[[], tuple[Any, ...]]:
+        out, each = channels
+        return lambda: (
+            torch.randn(2, 4, *(6, 7, 5)[:spatial]),
+            Weight(torch.randn(out, each, *(3, 2, 3)[:spatial])),
+            Weight(torch.randn(4)),
+            *more,
+        )
+
+    plain = ((aten.conv1d, 1), (aten.conv2d, 2), (aten.conv3d, 3))
+    transposed = (
+        (aten.conv_transpose1d.default, 1),
+        (aten.conv_transpose2d.input, 2),
+        (aten.conv_transpose3d.input, 3),
+    )
+    core = ([2, 1], [1, 1], [1, 2])
+    return [
+        *(OpSample(o.default, one(n, [2] * n, [1] * n, [1] * n, 2), expect="Conv:1!") for o, n in plain),
+        *(OpSample(o.padding, one(n, [1] * n, "same", [1] * n, 2), expect="Conv:1!") for o, n in plain),
+        *(OpSample(o, one(n, [2] * n, [1] * n, [1] * n, 2)) for o, n in transposed),
+        OpSample(aten.convolution.default, one(2, *core, False, [0, 0], 2), expect="Conv:1!"),
+        OpSample(aten.convolution.default, one(2, *core, True, [1, 0], 2), expect="ConvTranspose:1!"),
+        OpSample(
+            aten._convolution.default,
+            one(2, *core, False, [0, 0], 2, False, False, False, False),
+            expect="Conv:1!",
+        ),
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from atonnx.build import Builder, Value
@@ -77,3 +79,21 @@ def feature_alpha_dropout(op: Builder, input: Value, p: float, train: bool) -> V
     if p == 1:
         return op.Mul(input, 0.0)
     return _alpha(op, input, _feature_mask(op, input, p), p)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample
+
+    def trained() -> tuple[torch.Tensor, float, bool]:
+        return torch.randn(2, 3, 4), 0.5, True
+
+    def evaluated() -> tuple[torch.Tensor, float, bool]:
+        return torch.randn(2, 3, 4), 0.5, False
+
+    channels = (aten.feature_dropout.default, aten.feature_alpha_dropout.default)
+    plain = (aten.dropout.default, aten.native_dropout.default, aten.alpha_dropout.default)
+    return [
+        *(OpSample(overload, trained, opsets=12) for overload in (*plain, *channels)),
+        *(OpSample(overload, evaluated) for overload in (*plain, *channels)),
+    ]

@@ -24,3 +24,12 @@ def embedding(
 ) -> Value:
     """Gather of rows; the other arguments concern gradients."""
     return op.Gather(weight, indices, axis=0)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
+
+    return [
+        OpSample(aten.embedding.default, lambda: (Weight(torch.randn(7, 3)), torch.tensor([[1, 6], [0, 1]]))),
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from atonnx.build import Builder, Value
@@ -27,3 +29,18 @@ def bilinear(op: Builder, input1: Value, input2: Value, weight: Value, bias: Val
     """Einsum over the weight, and Add."""
     product = op.Einsum(input1, weight, input2, equation="...i,oij,...j->...o")
     return product if bias is None else op.Add(product, bias)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
+
+    return [
+        OpSample(aten.linear.default, lambda: (torch.randn(4, 3), Weight(torch.randn(2, 3)), torch.randn(2))),
+        OpSample(aten.linear.default, lambda: (torch.randn(2, 4, 3), Weight(torch.randn(2, 3)))),
+        OpSample(
+            aten.bilinear.default,
+            lambda: (torch.randn(4, 3), torch.randn(4, 2), Weight(torch.randn(5, 3, 2)), torch.randn(5)),
+            opsets=12,
+        ),
+    ]

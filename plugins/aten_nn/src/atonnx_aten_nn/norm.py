@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -260,21 +260,13 @@ def instance_norm(
 
 
 def layer_norm_by(
-    op: Builder,
-    x: Value,
-    sizes: Sequence[Any],
-    weight: Value | None,
-    bias: Value | None,
-    eps: float,
-    outputs: int,
-) -> tuple[Value, ...]:
-    """LayerNormalization; results in the dtype of the computation."""
+    op: Builder, x: Value, sizes: Sequence[Any], weight: Value | None, bias: Value | None, eps: float
+) -> Value:
+    """LayerNormalization, in the dtype of the computation."""
     dtype = _compute_dtype(x, weight, bias)
     scale = filled(op, 1.0, sizes, dtype) if weight is None else op.cast(weight, dtype)
     shift = None if bias is None else op.cast(bias, dtype)
-    return tuple(
-        op.LayerNormalization(op.cast(x, dtype), scale, shift, axis=-len(sizes), epsilon=eps, outputs=outputs)
-    )
+    return op.LayerNormalization(op.cast(x, dtype), scale, shift, axis=-len(sizes), epsilon=eps)
 
 
 @table.translate(aten.layer_norm.default)
@@ -288,8 +280,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Value:
     """LayerNormalization."""
-    y = layer_norm_by(op, input, normalized_shape, weight, bias, eps, 1)[0]
-    return op.cast(y, op.out.dtype)
+    return op.cast(layer_norm_by(op, input, normalized_shape, weight, bias, eps), op.out.dtype)
 
 
 @table.translate(aten.native_layer_norm.default)
@@ -301,11 +292,19 @@ def native_layer_norm(
     bias: Value | None,
     eps: float,
 ) -> tuple[Value | None, ...]:
-    """LayerNormalization, with its mean and inverse deviation where they are read."""
-    count = 3 if used(op, 1) or used(op, 2) else 1
-    y, *saved = layer_norm_by(op, input, normalized_shape, weight, bias, eps, count)
-    rest: list[Value | None] = [op.cast(s, out.dtype) for s, out in zip(saved, op.outs[1:], strict=False)]
-    return (op.cast(y, op.outs[0].dtype), *(rest or (None, None)))
+    """LayerNormalization, with mean and inverse deviation where they are read.
+
+    These are computed apart: those of ONNX's operator are float32 for float64 too.
+    """
+    y = op.cast(layer_norm_by(op, input, normalized_shape, weight, bias, eps), op.outs[0].dtype)
+    if not (used(op, 1) or used(op, 2)):
+        return y, None, None
+    x = op.cast(input, D.FLOAT if input.dtype in HALVES else input.dtype)
+    axes = list(range(-len(normalized_shape), 0))
+    mean = op.ReduceMean(x, axes, keepdims=1)
+    centered = op.Sub(x, mean)
+    var = op.ReduceMean(op.Mul(centered, centered), axes, keepdims=1)
+    return (y, *_saved(op, mean, var, eps))
 
 
 # ------------------------------------------------------------------ group norm
@@ -399,3 +398,46 @@ def fused_rms_norm(
     axes = list(range(-len(normalized_shape), 0))
     square = op.ReduceMean(op.Mul(x, x), axes, keepdims=1)
     return y, _inverse_std(op, square, _default_epsilon(input) if eps is None else eps)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
+
+    def one(*more: Any, shape: Sequence[int] = (2, 4, 5)) -> Callable[[], tuple[Any, ...]]:
+        return lambda: (torch.randn(shape), *(x() if callable(x) else x for x in more))
+
+    def channel() -> Any:
+        return Weight(torch.rand(4) + 0.5, "BUFFER")
+
+    def last() -> Any:
+        return Weight(torch.rand(5) + 0.5)
+
+    two, four = (channel, channel), (channel,) * 4
+    return [
+        OpSample(
+            aten.batch_norm.default, one(*four, False, 0.1, 1e-5, False), expect="BatchNormalization:1!"
+        ),
+        OpSample(aten.batch_norm.default, one(*two, None, None, True, 0.1, 1e-5, False)),
+        OpSample(aten._native_batch_norm_legit_no_training.default, one(*four, 0.1, 1e-5)),
+        OpSample(aten.native_batch_norm.default, one(*four, False, 0.1, 1e-5)),
+        OpSample(aten.native_batch_norm.default, one(*two, None, None, True, 0.1, 1e-5)),
+        OpSample(aten._native_batch_norm_legit.no_stats, one(*two, True, 0.1, 1e-5)),
+        OpSample(aten._native_batch_norm_legit_functional.default, one(*four, True, 0.1, 1e-5)),
+        OpSample(aten._batch_norm_no_update.default, one(*four, 0.1, 1e-5)),
+        OpSample(aten._batch_norm_with_update_functional.default, one(*four, 0.1, 1e-5)),
+        OpSample(
+            aten.cudnn_batch_norm.default,
+            one(*four, False, 0.1, 1e-5),
+            opsets=(0, 0),
+            reason="torch has no CPU kernel: the tests compare it with batch_norm",
+        ),
+        OpSample(aten.instance_norm.default, one(*two, None, None, True, 0.1, 1e-5, False)),
+        OpSample(aten.instance_norm.default, one(*four, False, 0.1, 1e-5, False)),
+        OpSample(aten.layer_norm.default, one([5], last, last)),
+        OpSample(aten.native_layer_norm.default, one([5], last, last, 1e-5)),
+        OpSample(aten.group_norm.default, one(2, channel, channel)),
+        OpSample(aten.native_group_norm.default, one(*two, 2, 4, 5, 2, 1e-5), options={"dynamic": False}),
+        OpSample(aten.rms_norm.default, one([5], last)),
+        OpSample(aten._fused_rms_norm.default, one([5], last, 1e-5)),
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -264,3 +264,25 @@ def avg_pool3d(
     """AveragePool."""
     windows = _Windows(3, kernel_size, stride, padding, 1, ceil_mode)
     return _avg_pool(op, self, windows, count_include_pad, divisor_override)
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample
+
+    def one(spatial: int, *more: Any) -> Callable[[], tuple[Any, ...]]:
+        return lambda: (torch.randn(2, 3, *(7, 6, 8)[:spatial]), *more)
+
+    greatest = (aten.max_pool1d, aten.max_pool2d, aten.max_pool3d)
+    indexed = (aten.max_pool1d_with_indices, aten.max_pool2d_with_indices, aten.max_pool3d_with_indices)
+    average = (aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d)
+    found = []
+    for n in (1, 2, 3):
+        kernel, stride, padding = [3] * n, [2] * n, [1] * n
+        for packets in (greatest, indexed):
+            found.append(OpSample(packets[n - 1].default, one(n, kernel, stride, padding)))
+            found.append(OpSample(packets[n - 1].default, one(n, [2] * n, stride, padding, [1] * n, True)))
+        found.append(OpSample(average[n - 1].default, one(n, kernel, stride, padding)))
+        found.append(OpSample(average[n - 1].default, one(n, kernel, stride, padding, True, False)))
+    found.append(OpSample(aten.avg_pool2d.default, one(2, [3, 3], [2, 2], [1, 1], True, True, 5)))
+    return found

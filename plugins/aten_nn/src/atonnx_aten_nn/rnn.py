@@ -290,46 +290,23 @@ def rnn_relu(
     )
 
 
-# ---------------------------------------------------------- packed sequences
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample, Weight
 
+    def one(gates: int, states: int) -> Callable[[], tuple[Any, ...]]:
+        def made() -> tuple[Any, ...]:
+            hidden = [torch.randn(2, 2, 4) for _ in range(states)]
+            shapes = ((gates * 4, 3), (gates * 4, 4), (gates * 4,), (gates * 4,))
+            params = [Weight(torch.randn(shape)) for shape in shapes * 2]
+            flags = (True, 1, 0.0, False, True, False)
+            return torch.randn(5, 2, 3), hidden if states > 1 else hidden[0], params, *flags
 
-def _packed(op: Builder) -> UnsupportedOpError:
-    return UnsupportedOpError.here(
-        op,
-        "a recurrent layer over a PackedSequence",
-        hint="give the layer the padded batch; for one direction the outputs of real steps are the same",
-    )
+        return made
 
-
-@table.translate(aten.lstm.data)
-def lstm_packed(
-    op: Builder,
-    data: Value,
-    batch_sizes: Value,
-    hx: Sequence[Value],
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Value | None, ...]:
-    """Refused: ONNX has no packed sequences."""
-    raise _packed(op)
-
-
-@table.translate(aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data)
-def rnn_packed(
-    op: Builder,
-    data: Value,
-    batch_sizes: Value,
-    hx: Value,
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Value | None, ...]:
-    """Refused: ONNX has no packed sequences."""
-    raise _packed(op)
+    return [
+        OpSample(aten.lstm.input, one(4, 2), expect="LSTM:1"),
+        OpSample(aten.gru.input, one(3, 1), expect="GRU:1"),
+        OpSample(aten.rnn_tanh.input, one(1, 1), expect="RNN:1"),
+        OpSample(aten.rnn_relu.input, one(1, 1), expect="RNN:1"),
+    ]

@@ -59,3 +59,20 @@ def safe_softmax(op: Builder, self: Value, dim: int, dtype: torch.dtype | None =
         return op.Where(op.Equal(x, infinity), 0.0, _normalize(op, "Softmax", x, 0))
     highest = op.ReduceMax(x, [dim])
     return op.Where(op.Equal(highest, infinity), 0.0, _normalize(op, "Softmax", x, dim))
+
+
+def samples() -> list[Any]:
+    """A call of each row."""
+    from atonnx.testing import OpSample
+
+    def x() -> tuple[torch.Tensor, int]:
+        return torch.randn(2, 5), -1
+
+    def half() -> tuple[torch.Tensor, int, bool]:
+        return torch.randn(2, 5).half(), 1, False
+
+    return [
+        *(OpSample(o, x) for o in (aten.softmax.int, aten.log_softmax.int, aten._safe_softmax.default)),
+        *(OpSample(o, x) for o in (aten.special_softmax.default, aten.special_log_softmax.default)),
+        *(OpSample(o, half) for o in (aten._softmax.default, aten._log_softmax.default)),
+    ]
