@@ -50,6 +50,14 @@ class Value(ir.Value):
         self.is_complex = False
         self.content: tuple[int | SymSize, ...] | None = None  # what an int64 vector or scalar of sizes holds
 
+    if TYPE_CHECKING:
+        # Every tensor that the builder makes has one.
+        @property
+        def dtype(self) -> ir.DataType: ...
+
+        @dtype.setter
+        def dtype(self, dtype: ir.DataType | None) -> None: ...
+
     @property
     def dims(self) -> Dims | None:
         """Sizes as far as they are known; None when not even the rank is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnx_ir as ir
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import OpsetPack
-from atonnx_opset_packs._constants import rank_of, refuse, sizes
+from atonnx_opset_packs._constants import known_ints, rank_of, refuse, sizes
 
 pack = OpsetPack(__name__)
 
@@ -74,9 +75,9 @@ def group_normalization(
     """InstanceNormalization of the groups, then scale and bias of the channels."""
     rank = rank_of(op, x, "GroupNormalization", 21)
     stash = ir.DataType(stash_type)
-    rest = (x.dims or ())[1:]
-    if all(isinstance(size, int) for size in rest):
-        count = int(np.prod([int(size) for size in rest])) // num_groups  # type: ignore[call-overload]
+    rest = known_ints(sizes(op, x, 1))
+    if rest is not None:
+        count = math.prod(rest) // num_groups
         target = op.const([0, num_groups, count], ir.DataType.INT64)
     else:
         each = op.Div(op.ReduceProd(op.Shape(x, start=1), [0]), num_groups)

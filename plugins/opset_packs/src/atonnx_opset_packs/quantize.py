@@ -73,7 +73,7 @@ def _quantized(
 
 def _target(zero: Value | None, output_dtype: int | None) -> ir.DataType:
     if zero is not None:
-        return zero.dtype  # type: ignore[return-value]
+        return zero.dtype
     return ir.DataType(output_dtype or ir.DataType.UINT8)
 
 

@@ -163,7 +163,8 @@ def stft(
 ) -> Value:
     """Frames by Gather, times the window, and their DFT."""
     if length is None:
-        length = op.Squeeze(sizes(op, window, 0), [0])
+        # One of the two is given.
+        length = op.Size(window)
     length, step = op.cast(length, _INT64), op.cast(step, _INT64)
     total = op.Squeeze(sizes(op, signal, 1, 2), [0])
     frames = op.Add(op.Div(op.Sub(total, length), step), 1)
