@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime
+from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from atonnx.build import Builder, Value
@@ -18,10 +19,45 @@ from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.dispatch import OpsetTable
 from atonnx.plugins import load
 
-__all__ = ["Call", "agree", "build", "ops_of", "run"]
+__all__ = ["Call", "agree", "arrays", "build", "numbers", "ops_of", "opsets", "run", "shapes"]
 
 # Writes the call with the inputs as values.
 Call = Callable[..., Any]
+
+
+def opsets(*choices: int) -> st.SearchStrategy[int]:
+    """One of some opsets."""
+    return st.sampled_from(choices)
+
+
+def shapes(min_rank: int = 1, max_rank: int = 4, *, min_side: int = 1, max_side: int = 5) -> Any:
+    """Sizes of a small tensor."""
+    side = st.integers(min_side, max_side)
+    return st.lists(side, min_size=min_rank, max_size=max_rank).map(tuple)
+
+
+def numbers(
+    shape: Sequence[int], dtype: Any = np.float32, *, seed: int = 0, low: int = -9, high: int = 9
+) -> Any:
+    """An array of random numbers: normal floats, or integers from ``low`` to before ``high``."""
+    random = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return random.random(tuple(shape)) < 0.5
+    if kind.kind in "iu":
+        return random.integers(max(low, 0) if kind.kind == "u" else low, high, tuple(shape)).astype(kind)
+    return random.standard_normal(tuple(shape)).astype(kind)
+
+
+@st.composite
+def arrays(draw: Any, shape: Any = None, dtype: Any = np.float32, special: bool = True) -> Any:
+    """A drawn array, floats with a few special numbers at drawn places."""
+    sizes = draw(shapes() if shape is None else shape)
+    found = numbers(sizes, dtype, seed=draw(st.integers(0, 999)))
+    if special and found.dtype.kind == "f" and found.size:
+        for value in draw(st.lists(st.sampled_from([np.nan, np.inf, -np.inf, -0.0, 0.0]), max_size=3)):
+            found.flat[draw(st.integers(0, found.size - 1))] = value
+    return found
 
 
 @cache

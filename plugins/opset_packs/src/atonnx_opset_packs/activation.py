@@ -51,8 +51,8 @@ def mish(op: Builder, x: Value) -> Value:
 
 @pack.below(28, "SwiGLU")
 def swiglu(op: Builder, a: Value, b: Value, *, alpha: float = 1.0) -> Value:
-    """Swish(a) * b."""
-    return op.Mul(op.Swish(a, alpha=alpha), b)
+    """a * Sigmoid(alpha * a) * b."""
+    return op.Mul(op.Mul(a, op.Sigmoid(a if alpha == 1.0 else op.Mul(a, alpha))), b)
 
 
 @pack.below(14, "HardSwish")

@@ -155,11 +155,9 @@ def mod(op: Builder, a: Value, b: Value, *, fmod: int = 0) -> Value:
     if fmod or a.dtype not in FLOATS:
         return op.at(13).Mod(a, b, fmod=fmod)
     rest = op.at(13).Mod(a, b, fmod=1)
-    differ = op.Xor(op.Less(rest, 0), op.Less(b, 0))
-    nothing = op.Equal(rest, 0)
-    signed_zero = op.Where(op.Less(b, 0), op.const(-0.0, a.dtype), op.const(0.0, a.dtype))
-    moved = op.Where(op.And(differ, op.Not(op.IsNaN(rest))), op.Add(rest, b), rest)
-    return op.Where(nothing, signed_zero, moved)
+    differ = op.And(op.Xor(op.Less(rest, 0), op.Less(b, 0)), op.Not(op.Equal(rest, 0)))
+    # A zero gets its sign by a product: ONNX Runtime's Where loses that of -0.0.
+    return op.Mul(op.Abs(op.Where(differ, op.Add(rest, b), rest)), op.Sign(b))
 
 
 _UNSIGNED = {
@@ -184,22 +182,22 @@ def bit_shift(op: Builder, x: Value, count: Value, *, direction: str) -> Value:
     bits = _bits(dtype)
     constant = None if count.const_value is None else count.const_value.numpy()
     tame = constant is not None and bool(np.all((constant >= 0) & (constant < bits)))
-    wide = op.cast(count, unsigned)
+    shifts = op.cast(count, unsigned)
+    kept: Value | None = None
     if not tame:
         # A negative count is, as an unsigned one, beyond the bits as well.
-        beyond = op.GreaterOrEqual(wide, bits)
-        wide = op.Where(beyond, op.const(0, unsigned), wide)
+        kept = op.cast(op.Less(shifts, bits), unsigned)
+        shifts = op.Mul(shifts, kept)
+
+    def shift(value: Value) -> Value:
+        moved = op.at(11).BitShift(value, shifts, direction=direction)
+        return moved if kept is None else op.Mul(moved, kept)
+
     if dtype == unsigned or direction == "LEFT":
-        result = op.at(11).BitShift(op.cast(x, unsigned), wide, direction=direction)
-        if not tame:
-            result = op.Where(beyond, op.const(0, unsigned), result)
-        return op.cast(result, dtype)
+        return op.cast(shift(op.cast(x, unsigned)), dtype)
     negative = op.Less(x, 0)
-    flipped = op.cast(op.Where(negative, op.Sub(op.const(-1, dtype), x), x), unsigned)
-    shifted = op.at(11).BitShift(flipped, wide, direction=direction)
-    if not tame:
-        shifted = op.Where(beyond, op.const(0, unsigned), shifted)
-    back = op.cast(shifted, dtype)
+    flipped = op.Where(negative, op.Sub(op.const(-1, dtype), x), x)
+    back = op.cast(shift(op.cast(flipped, unsigned)), dtype)
     return op.Where(negative, op.Sub(op.const(-1, dtype), back), back)
 
 
@@ -233,8 +231,16 @@ def _parted(op: Builder, x: Value, bits: int) -> Value:
 
 
 def _gathered(op: Builder, truth: Value, bits: int) -> Value:
-    weights = np.left_shift(np.int64(1), np.arange(bits, dtype=np.int64))
-    return op.ReduceSum(op.Mul(op.cast(truth, ir.DataType.INT64), op.const(weights)), [-1], keepdims=0)
+    """The number of the bits, 32 at a time: ONNX Runtime adds up 64-bit integers in double."""
+    kind = ir.DataType.INT64
+    digits = op.cast(truth, kind)
+    words = []
+    for start in range(0, bits, 32):
+        count = min(bits, 32)
+        part = op.Slice(digits, [start], [start + count], [-1]) if bits > 32 else digits
+        weights = op.const(np.left_shift(np.int64(1), np.arange(count, dtype=np.int64)))
+        words.append(op.ReduceSum(op.Mul(part, weights), [-1], keepdims=0))
+    return words[0] if len(words) == 1 else op.Add(words[0], op.Mul(words[1], 1 << 32))
 
 
 pack.below(18, "BitwiseAnd")(_bit_by_bit("BitwiseAnd", lambda op, a, b: op.And(a, b)))
