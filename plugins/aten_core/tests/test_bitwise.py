@@ -1,0 +1,37 @@
+"""Operators on bits give what eager torch gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atonnx import testing as kit
+
+aten = torch.ops.aten
+
+INTEGERS = kit.tensor(kit.dtypes("int", "bool"), (2, 3))
+
+
+def name(packet: object) -> str:
+    return str(packet)
+
+
+@pytest.mark.parametrize("packet", [aten.bitwise_and, aten.bitwise_or, aten.bitwise_xor], ids=name)
+@given(opset=kit.opsets(low=18), x=INTEGERS, y=INTEGERS, number=st.sampled_from([0, 3, -1, True]))
+def test_bits_are_combined(packet, opset, x, y, number):
+    kit.check_op(packet.Tensor, x, y, opset=opset)
+    kit.check_op(packet.Scalar, x, number, opset=opset)
+
+
+@given(opset=kit.opsets(), x=INTEGERS)
+def test_bits_are_flipped(opset, x):
+    kit.check_op(aten.bitwise_not.default, x, opset=opset)
+
+
+@pytest.mark.parametrize("packet", [aten.bitwise_left_shift, aten.bitwise_right_shift], ids=name)
+@given(opset=kit.opsets(), x=kit.tensor(kit.dtypes("int"), (2, 3)), count=st.integers(-1, 70))
+def test_shifts_past_the_last_bit_leave_the_sign(packet, opset, x, count):
+    kit.check_op(packet.Tensor_Scalar, x, count, opset=opset)
+    kit.check_op(packet.Tensor, x, torch.tensor([0, count, 1]).to(x.dtype), opset=opset)
