@@ -78,14 +78,15 @@ def _wrong_floats(
     expected: torch.Tensor, actual: torch.Tensor, rtol: float | None, atol: float | Ulps | None
 ) -> torch.Tensor:
     default_rtol, default_atol = _TOLERANCE[expected.dtype]
-    if isinstance(atol, Ulps):
-        step = atol.count * torch.finfo(expected.dtype).eps
-        rtol, atol = step if rtol is None else rtol, step
-    rtol = default_rtol if rtol is None else rtol
-    atol = default_atol if atol is None else atol
     a, b = expected.double(), actual.double()
+    if isinstance(atol, Ulps):
+        allowed = atol.count * torch.finfo(expected.dtype).eps * a.abs().clamp_min(1.0)
+        allowed = allowed if rtol is None else allowed.maximum(rtol * a.abs())
+    else:
+        rtol = default_rtol if rtol is None else rtol
+        allowed = (default_atol if atol is None else atol) + rtol * a.abs()
     same = (a == b) | (a.isnan() & b.isnan())
-    near = a.isfinite() & b.isfinite() & ((a - b).abs() <= atol + rtol * a.abs())
+    near = a.isfinite() & b.isfinite() & ((a - b).abs() <= allowed)
     return ~(same | near)
 
 

@@ -46,6 +46,9 @@ class _Frozen(Exception):
         self.dynamic = dynamic
 
 
+# torch's own tracing divides by the example's sizes, so an empty dim is traced with another size.
+_IN_PLACE_OF_ZERO = 7
+
 _LEARNT: dict[Any, Axes] = {}  # which axes can be dynamic, by what decides it
 _RECENT: OrderedDict[Any, OneCall] = OrderedDict()  # the same calls are often checked at several opsets
 _MOST_RECENT = 64
@@ -87,18 +90,25 @@ def capture_call(
         if axes in seen:
             continue
         seen.add(axes)
-        try:
-            call = _capture(target, leaves, spec, tensors, axes, outputs)
-        except _Frozen as frozen:
-            tries.insert(position, frozen.dynamic)
-            continue
-        except Exception as failure:  # fake kernels fail in any way where they meet a symbol
-            error = failure
-            continue
-        wrong = "" if expected is None or not any(axes) else _wrong_sizes(call, tensors, expected)
-        if wrong:
+        empty = any(t.shape[axis] == 0 for t, kept in zip(tensors, axes, strict=True) for axis in kept)
+        made: OneCall | None = None
+        for zero in (_IN_PLACE_OF_ZERO, 0) if empty else (0,):
+            try:
+                made = _capture(target, leaves, spec, tensors, axes, outputs, zero)
+            except _Frozen as frozen:
+                tries.insert(position, frozen.dynamic)
+                continue
+            except Exception as failure:  # fake kernels fail in any way where they meet a symbol
+                error = failure
+                continue
+            wrong = "" if expected is None or not any(axes) else _wrong_sizes(made, tensors, expected)
+            if not wrong:
+                break
             error = ValueError(f"{target}: its fake kernel gives a result {wrong}")
+            made = None
+        if made is None:
             continue
+        call = made
         call.asked = asked
         if dynamic:
             _LEARNT[key] = axes
@@ -176,6 +186,7 @@ def _capture(
     tensors: list[torch.Tensor],
     dynamic: Axes,
     outputs: Sequence[int] | None,
+    zero: int,
 ) -> OneCall:
     mode = _torch.fake_mode()
     graph = torch.fx.Graph()
@@ -189,7 +200,8 @@ def _capture(
         index = index_of[id(tensor)]
         node = nodes[id(tensor)] = graph.placeholder(name)
         inputs.append(InputSpec("USER_INPUT", node.name))
-        fake = node.meta["val"] = _torch.fake_tensor(mode, tensor, node.name, dynamic[index])
+        shown = _without_zeros(tensor, dynamic[index], zero)
+        fake = node.meta["val"] = _torch.fake_tensor(mode, shown, node.name, dynamic[index])
         for axis in dynamic[index]:
             symbols[_torch.value_of(fake.shape[axis])] = (index, axis)
 
@@ -227,13 +239,16 @@ def _capture(
         if not _holds(condition, sizes):
             # Two dims of sizes 1 and 5 are taken for equal where sizes are symbols.
             raise ValueError(f"{target}: {condition} is not so for the given sizes")
+    env: Any = mode.shape_env
+    for symbol, size in sizes.items():
+        if size not in env.var_to_range[symbol]:
+            raise ValueError(f"{target}: a size {size} is not in {env.var_to_range[symbol]}")
     call = graph.call_function(target, tuple(node_args), dict(node_kwargs))
     call.meta["val"] = value
     if bindings:
         call.meta["unbacked_bindings"] = bindings
     results = _results(graph, call, value, outputs)
     graph.output(tuple(results))
-    env: Any = mode.shape_env
     source = Source(
         torch.fx.GraphModule({}, graph),
         inputs,
@@ -248,6 +263,13 @@ def _holds(condition: Any, sizes: Mapping[Any, int]) -> bool:
     if isinstance(condition, bool):
         return condition
     return not condition.free_symbols <= set(sizes) or bool(condition.subs(sizes))
+
+
+def _without_zeros(tensor: torch.Tensor, axes: Sequence[int], size: int) -> torch.Tensor:
+    """A tensor like it, with another size than 0 along ``axes``."""
+    if not size or all(tensor.shape[axis] for axis in axes):
+        return tensor
+    return tensor.new_empty([size if i in axes and n == 0 else n for i, n in enumerate(tensor.shape)])
 
 
 def _given(graph: torch.fx.Graph, nodes: Mapping[int, torch.fx.Node], leaf: Any) -> Any:

@@ -12,8 +12,8 @@ import onnx
 import onnx.reference
 import onnxruntime as ort
 import torch
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as OrtNotImplemented
-from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
 from atonnx.program.sessions import from_numpy, from_ort, to_numpy, to_ort
 
@@ -23,6 +23,8 @@ _SILENT = 4
 _NO_KERNEL = re.compile(
     r"implementation for (?P<op>[\w.:]+)\((?P<version>\d+)\) node with name '(?P<name>[^']*)'"
 )
+# An operator of a domain of its own that came without a library for ONNX Runtime.
+_NO_OPERATOR = re.compile(r"(?P<domain>[\w.]+):(?P<op>\w+)\(-?\d+\) is not a registered function/op")
 # A kernel that finds out for itself which dtypes it is not for.
 _NO_DTYPE = re.compile(
     r"while running (?P<op>\w+) node\. Name:'(?P<name>[^']*)'.*data type is not supported", re.DOTALL
@@ -72,6 +74,11 @@ class Session:
             self._session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except OrtNotImplemented as error:
             raise Missing(_gap(model, str(error))) from error
+        except Fail as error:
+            unknown = _NO_OPERATOR.search(str(error))
+            if unknown is None:
+                raise
+            raise Missing(Gap(f"{unknown['domain']}::{unknown['op']}", 0)) from error
         self._options = ort.RunOptions()
         self._options.log_severity_level = _SILENT
         self._model = model
