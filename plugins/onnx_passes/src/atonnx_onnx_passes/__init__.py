@@ -16,14 +16,23 @@ ATONNX_API = (1, 0)
 def atonnx_passes() -> list[PassSpec]:
     """The passes of this package."""
     from atonnx.plugins import PassSpec
-    from atonnx_onnx_passes import arithmetic, batch_norm, constants, gemm, identity, layout
+    from atonnx_onnx_passes import (
+        activations,
+        arithmetic,
+        batch_norm,
+        constants,
+        gemm,
+        identity,
+        layout,
+        slices,
+    )
     from atonnx_onnx_passes._rewrite import Rewrite
     from atonnx_onnx_passes.cse import MergeEqualNodes
     from atonnx_onnx_passes.unused import RemoveUnused
     from atonnx_onnx_passes.weights import FoldWeights
 
     def simplify() -> Rewrite:
-        return Rewrite(constants.rules, identity.rules, layout.rules, arithmetic.rules)
+        return Rewrite(constants.rules, identity.rules, layout.rules, arithmetic.rules, slices.rules)
 
     return [
         PassSpec("remove-unused", RemoveUnused, "simplify", before=("simplify",)),
@@ -32,6 +41,7 @@ def atonnx_passes() -> list[PassSpec]:
         # Ahead of the weights: a Gemm reads a transposed weight as it is stored.
         PassSpec("gemm", lambda: Rewrite(gemm.rules), "fold", before=("weights",)),
         PassSpec("weights", FoldWeights, "fold"),
+        PassSpec("activations", lambda: Rewrite(activations.rules), "fuse"),
         PassSpec("batch-norm", lambda: Rewrite(batch_norm.rules), "fuse"),
         # What folding and fusing leave behind.
         PassSpec("simplify-again", simplify, "cleanup", before=("merge-equal-again",)),

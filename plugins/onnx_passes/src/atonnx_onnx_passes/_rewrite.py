@@ -163,6 +163,46 @@ class Rewriter:
         before.graph.insert_before(before, node)  # type: ignore[union-attr]
         return value
 
+    def instead(
+        self,
+        values: Sequence[ir.Value],
+        op_type: str,
+        x: ir.Value,
+        more: Sequence[ir.Value | None] = (),
+        attributes: Iterable[ir.Attr] = (),
+    ) -> bool:
+        """One new node right behind what makes ``x``; its outputs stand instead of ``values``.
+
+        It has their names, and the metadata of what makes the first. ``more`` are constants; none of
+        ``values`` may be an output of a graph.
+        """
+        first: ir.Node = values[0].producer()  # type: ignore[assignment]
+        graph: ir.Graph = first.graph  # type: ignore[assignment]
+        outputs = []
+        for value in values:
+            made = _new_value(value, value.dtype, dims_of(value), value.name or "")
+            made.metadata_props.update(value.metadata_props)
+            value.name = None
+            outputs.append(made)
+        node = ir.Node(
+            "",
+            op_type,
+            [x, *more],
+            attributes,
+            outputs=outputs,
+            version=first.version,
+            name=f"node_{outputs[0].name}",
+            metadata_props=dict(first.metadata_props),
+        )
+        maker = x.producer()
+        if maker is not None and maker.graph is graph:
+            graph.insert_after(maker, node)
+        else:
+            graph.insert_before(graph[0], node)
+        for value, made in zip(values, outputs, strict=True):
+            self.forward(value, made)
+        return True
+
     def constant(self, array: np.ndarray, near: ir.Node, instead: ir.Value | None = None) -> ir.Value:
         """A constant that ``near`` can read: an initializer, or in a function the output of a node.
 

@@ -1,11 +1,11 @@
-"""Matrix product and bias of two-dimensional tensors as one Gemm."""
+"""Matrix product and bias: one Gemm for two dimensions, MatMul and Add for more."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 from atonnx_onnx_passes._rewrite import Rewriter, Rules
-from atonnx_onnx_passes._values import attribute, dims_of, made_by
+from atonnx_onnx_passes._values import attribute, dims_of, input_at, known, made_by
 
 __all__ = ["rules"]
 
@@ -61,3 +61,40 @@ def tied_matrix(node: ir.Node, graph: Rewriter) -> bool:
     if len(weight.uses()) < 2:
         return False
     return graph.become(node, "Gemm", [node.inputs[0], weight], _TRANSPOSED, [transpose])
+
+
+@rules.on("Reshape")
+def flattened_product(node: ir.Node, graph: Rewriter) -> bool:
+    """Reshapes around a Gemm, which only make a matrix of more dimensions: MatMul needs none."""
+    gemm = made_by(node.inputs[0], "Gemm")
+    flat = made_by(gemm.inputs[0], "Reshape") if gemm is not None else None
+    if gemm is None or flat is None or gemm.graph is not node.graph:
+        return False
+    product = gemm.outputs[0]
+    if len(product.uses()) != 1 or product.is_graph_output() or attribute(gemm, "transA", 0):
+        return False
+    if attribute(gemm, "alpha", 1.0) != 1.0 or attribute(gemm, "beta", 1.0) != 1.0:
+        return False
+    x, matrix, bias = flat.inputs[0], gemm.inputs[1], input_at(gemm, 2)
+    dims, out, rows = dims_of(x), dims_of(node.outputs[0]), dims_of(flat.outputs[0])
+    if x is None or matrix is None or dims is None or out is None or rows is None or not known(out):
+        return False
+    if (
+        len(dims) < 3
+        or dims[:-1] != out[:-1]
+        or dims[-1] != rows[-1]
+        or out[-1] != (dims_of(product) or ())[-1]
+    ):
+        return False
+    if bias is not None and len(dims_of(bias) or (1, 1)) != 1:
+        return False
+    if attribute(gemm, "transB", 0):
+        if len(matrix.uses()) > 1:
+            return False  # a tied weight, which Gemm reads as it is stored
+        swapped = (dims_of(matrix) or (None, None))[::-1]
+        perm = [ir.AttrInt64s("perm", [1, 0])]
+        matrix = graph.insert(gemm, "Transpose", [matrix], perm, dtype=matrix.dtype, dims=swapped)
+    if bias is None:
+        return graph.become(node, "MatMul", [x, matrix], (), [gemm, flat])
+    summand = graph.insert(gemm, "MatMul", [x, matrix], dtype=product.dtype, dims=out)
+    return graph.become(node, "Add", [summand, bias], (), [gemm, flat])
