@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lowered import agree, arrays, numbers, ops_of, opsets
+from lowered import agree, arrays, build, numbers, ops_of, opsets, run
 
 from atonnx.errors import UnsupportedOpError
 
@@ -83,8 +83,6 @@ def test_mod_of_floats_follows_the_divisor_exactly(opset, a, b):
 
 def test_mod_keeps_the_divisors_sign_in_zeros():
     a, b = np.array([4, -4, 0, -0.0], "f"), np.array([-2, 2, -3, 3], "f")
-    from lowered import build, run
-
     (found,) = run(build(lambda op, a, b: op.Mod(a, b), {"a": a, "b": b}, 13), {"a": a, "b": b})
     np.testing.assert_array_equal(np.signbit(found), np.signbit(b))
 

@@ -560,6 +560,7 @@ _DTYPES: dict[str, Callable[[Sequence[Any], Any], ir.DataType | None]] = {
     "EyeLike": _by_attribute("dtype", None),
     "HammingWindow": _by_attribute("output_datatype", ir.DataType.FLOAT),
     "HannWindow": _by_attribute("output_datatype", ir.DataType.FLOAT),
+    "LayerNormalization": _by_attribute("stash_type", ir.DataType.FLOAT),  # of mean and deviation
     "MelWeightMatrix": _by_attribute("output_datatype", ir.DataType.FLOAT),
     "Multinomial": _by_attribute("dtype", ir.DataType.INT32),
     "QuantizeLinear": _quantized,
