@@ -529,7 +529,7 @@ def _constant_dtype(inputs: Sequence[Any], attrs: Any) -> ir.DataType | None:
                 "value_floats": ir.DataType.FLOAT,
                 "value_string": ir.DataType.STRING,
                 "value_strings": ir.DataType.STRING,
-            }.get(name) or value.dtype
+            }.get(name) or ir.tensor(value).dtype
     return None
 
 

@@ -29,6 +29,13 @@ def _per_tensor(scale: Value) -> bool:
     return scale.dims is not None and all(size == 1 for size in scale.dims)
 
 
+def _scalar(op: Builder, value: Value | None) -> Value | None:
+    """One number without axes."""
+    if value is None or value.dims == ():
+        return value
+    return op.Reshape(value, op.shape([]))
+
+
 def _spread(op: Builder, x: Value, values: Value, axis: int, block: int) -> Value:
     """Scales or zero points in a form that broadcasts with ``x``."""
     if values.dims is None:
@@ -140,8 +147,7 @@ def quantize_13(op: Builder, x: Value, scale: Value, zero: Value | None = None, 
     """QuantizeLinear of the whole tensor; spelled out along an axis."""
     if not _per_tensor(scale):
         return _quantized(op, x, scale, zero, _target(zero, None), axis, 0)
-    scalar = op.Reshape(scale, op.shape([]))
-    return op.at(10).QuantizeLinear(x, scalar, None if zero is None else op.Reshape(zero, op.shape([])))
+    return op.at(10).QuantizeLinear(x, _scalar(op, scale), _scalar(op, zero))
 
 
 @pack.above(10, "QuantizeLinear")
@@ -214,8 +220,7 @@ def dequantize_13(op: Builder, x: Value, scale: Value, zero: Value | None = None
     """DequantizeLinear of the whole tensor; spelled out along an axis."""
     if not _per_tensor(scale):
         return _dequantized(op, x, scale, zero, _FLOAT, axis, 0)
-    scalar = op.Reshape(scale, op.shape([]))
-    return op.at(10).DequantizeLinear(x, scalar, None if zero is None else op.Reshape(zero, op.shape([])))
+    return op.at(10).DequantizeLinear(x, _scalar(op, scale), _scalar(op, zero))
 
 
 @pack.above(10, "DequantizeLinear")
