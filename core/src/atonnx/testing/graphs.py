@@ -25,13 +25,12 @@ Axes = tuple[tuple[int, ...], ...]  # of each tensor, the axes that are dynamic
 class OneCall:
     """A program that calls one operator.
 
-    ``dynamic`` are the axes of each input that have symbolic sizes; ``asked`` those that were to
-    have. ``conditions`` must hold of the sizes, ``symbols`` says which axis has which.
+    ``dynamic`` are the axes of each input that have symbolic sizes, ``symbols`` says which axis has
+    which, and ``conditions`` must hold of them.
     """
 
     source: Source
     dynamic: Axes
-    asked: Axes
     ranges: dict[Any, Any] = field(default_factory=dict)
     symbols: dict[Any, tuple[int, int]] = field(default_factory=dict)
     conditions: list[Any] = field(default_factory=list)
@@ -109,7 +108,6 @@ def capture_call(
         if made is None:
             continue
         call = made
-        call.asked = asked
         if dynamic:
             _LEARNT[key] = axes
         if reusable:
@@ -255,7 +253,7 @@ def _capture(
         [OutputSpec("USER_OUTPUT") for _ in results],
         dict(env.var_to_range),
     )
-    return OneCall(source, dynamic, dynamic, dict(env.var_to_range), symbols, conditions)
+    return OneCall(source, dynamic, dict(env.var_to_range), symbols, conditions)
 
 
 def _holds(condition: Any, sizes: Mapping[Any, int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 __all__ = ["load_profile", "register_profiles"]
 
@@ -19,6 +19,8 @@ def register_profiles() -> None:
         "print_blob": True,
         "derandomize": True,
         "database": None,
+        # Explaining a failure costs more than all of its examples.
+        "phases": [phase for phase in Phase if phase is not Phase.explain],
         "suppress_health_check": [HealthCheck.too_slow],  # a busy machine is no fault of a test
     }
     settings.register_profile("ci", max_examples=20, **common)
