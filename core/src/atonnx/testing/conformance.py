@@ -79,11 +79,7 @@ def _sample_problems(rows: Iterable[Translation], given: Iterable[OpSample]) -> 
     for target, candidates in by_target.items():
         overload = candidates[0].overload
         overload = overload if overload is not None else overload_named(target)
-        if (
-            isinstance(overload, torch._ops.OpOverload)
-            and not _is_written(overload)
-            and target not in sampled
-        ):
+        if target not in sampled and _has_own_result(overload):
             found.append(f"{target}: no sample ({candidates[0].where})")
     return found
 
@@ -119,6 +115,12 @@ def _is_written(overload: Any) -> bool:
     """In-place and out= overloads are served by the functional row."""
     schema = getattr(overload, "_schema", None)
     return schema is not None and schema.is_mutable
+
+
+def _has_own_result(overload: Any) -> bool:
+    """Whether it is an overload that computes something, not in place."""
+    is_overload = isinstance(overload, torch._ops.OpOverload)
+    return is_overload and not _is_written(overload) and bool(overload._schema.returns)
 
 
 def overload_named(target: str) -> Any:
