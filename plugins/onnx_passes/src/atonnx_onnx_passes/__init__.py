@@ -22,10 +22,12 @@ def atonnx_passes() -> list[PassSpec]:
         batch_norm,
         constants,
         gemm,
+        heads,
         identity,
         layout,
         slices,
-    )
+        transposes,
+    )  # fmt: skip
     from atonnx_onnx_passes._rewrite import Rewrite
     from atonnx_onnx_passes.cse import MergeEqualNodes
     from atonnx_onnx_passes.unused import RemoveUnused
@@ -38,8 +40,10 @@ def atonnx_passes() -> list[PassSpec]:
         PassSpec("remove-unused", RemoveUnused, "simplify", before=("simplify",)),
         PassSpec("simplify", simplify, "simplify"),
         PassSpec("merge-equal", MergeEqualNodes, "simplify", after=("simplify",)),
+        PassSpec("heads", lambda: Rewrite(heads.rules), "simplify", after=("merge-equal",)),
         # Ahead of the weights: a Gemm reads a transposed weight as it is stored.
-        PassSpec("gemm", lambda: Rewrite(gemm.rules), "fold", before=("weights",)),
+        PassSpec("gemm", lambda: Rewrite(gemm.rules), "fold", before=("transposes",)),
+        PassSpec("transposes", lambda: Rewrite(transposes.rules), "fold", before=("weights",)),
         PassSpec("weights", FoldWeights, "fold"),
         PassSpec("activations", lambda: Rewrite(activations.rules), "fuse"),
         PassSpec("batch-norm", lambda: Rewrite(batch_norm.rules), "fuse"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import onnx_ir as ir
 
 from atonnx_onnx_passes._rewrite import Rewriter, Rules
-from atonnx_onnx_passes._values import attribute, dims_of, input_at, known, made_by
+from atonnx_onnx_passes._values import attribute, dims_of, facts_of, input_at, known, made_by, reshape_target
 
 __all__ = ["rules"]
 
@@ -79,12 +83,11 @@ def flattened_product(node: ir.Node, graph: Rewriter) -> bool:
     dims, out, rows = dims_of(x), dims_of(node.outputs[0]), dims_of(flat.outputs[0])
     if x is None or matrix is None or dims is None or out is None or rows is None or not known(out):
         return False
-    if (
-        len(dims) < 3
-        or dims[:-1] != out[:-1]
-        or dims[-1] != rows[-1]
-        or out[-1] != (dims_of(product) or ())[-1]
-    ):
+    if len(out) < 3 or out[-1] != (dims_of(product) or ())[-1]:
+        return False
+    wanted = (*out[:-1], rows[-1])
+    target = None if dims == wanted else _between_transposes(node, flat, wanted)
+    if dims != wanted and target is None:
         return False
     if bias is not None and len(dims_of(bias) or (1, 1)) != 1:
         return False
@@ -94,7 +97,19 @@ def flattened_product(node: ir.Node, graph: Rewriter) -> bool:
         swapped = (dims_of(matrix) or (None, None))[::-1]
         perm = [ir.AttrInt64s("perm", [1, 0])]
         matrix = graph.insert(gemm, "Transpose", [matrix], perm, dtype=matrix.dtype, dims=swapped)
+    if target is not None:
+        shape = graph.constant(np.asarray(target, np.int64), gemm)
+        x = graph.insert(gemm, "Reshape", [x, shape], dtype=x.dtype, dims=wanted)
     if bias is None:
         return graph.become(node, "MatMul", [x, matrix], (), [gemm, flat])
     summand = graph.insert(gemm, "MatMul", [x, matrix], dtype=product.dtype, dims=out)
     return graph.become(node, "Add", [summand, bias], (), [gemm, flat])
+
+
+def _between_transposes(node: ir.Node, flat: ir.Node, wanted: Sequence[Any]) -> list[int] | None:
+    """A target for the first Reshape where the product stands between transposes, one of which can go."""
+    if made_by(flat.inputs[0], "Transpose") is None or len(flat.outputs[0].uses()) != 1:
+        return None
+    if any(use.node.op_type != "Transpose" for use in node.outputs[0].uses()):
+        return None
+    return reshape_target(dims_of(flat.inputs[0]), wanted, facts_of(node.outputs[0]))
