@@ -172,3 +172,45 @@ def test_an_operator_without_a_row_names_the_first_opset_that_has_it():
 def test_a_dtype_that_no_version_takes_is_a_build_error():
     with pytest.raises(BuildError, match="does not take BOOL"):
         build(lambda op, x: op.Add(x, x), {"x": numbers((1,), np.bool_)}, 20)
+
+
+_FLOATS = numbers((2, 3))
+_INTS = np.array([[1, 2], [3, 4]], np.uint8)
+
+
+@pytest.mark.parametrize("opset", [11, 13, 16, 20])
+@pytest.mark.parametrize(
+    ("call", "x", "expected"),
+    [
+        (lambda op, x: op.at(13).Relu(x), _FLOATS, np.maximum(_FLOATS, 0)),
+        (lambda op, x: op.at(12).Celu(x), _FLOATS, np.where(_FLOATS > 0, _FLOATS, np.expm1(_FLOATS))),
+        (lambda op, x: op.at(15).CastLike(x, op.const([1])), _FLOATS, _FLOATS.astype(np.int64)),
+        (lambda op, x: op.at(11).Constant(value=ir.tensor(_INTS)), _FLOATS, _INTS),
+        (lambda op, x: op.at(11).ConstantOfShape(op.Shape(x)), _FLOATS, np.zeros((2, 3), np.float32)),
+        (lambda op, x: op.at(11).Max(x, 0.5), _FLOATS, np.maximum(_FLOATS, np.float32(0.5))),
+        (lambda op, x: op.at(11).Min(x, 0.5), _FLOATS, np.minimum(_FLOATS, np.float32(0.5))),
+        (lambda op, x: op.at(11).Clip(x, 0.0, 0.5), _FLOATS, np.clip(_FLOATS, 0, 0.5)),
+        (lambda op, x: op.at(11).Pow(x, 2.0), _FLOATS, _FLOATS**2),
+        (lambda op, x: op.at(12).Pow(x, op.const(2)), _FLOATS, _FLOATS**2),
+        (lambda op, x: op.at(11).Mod(x, 0.5, fmod=1), _FLOATS, np.fmod(_FLOATS, np.float32(0.5))),
+        (lambda op, x: op.at(11).BitShift(x, 1, direction="LEFT"), _INTS, _INTS << 1),
+        (lambda op, x: op.at(11).Range(0, op.Size(x), 2), _FLOATS, np.arange(0, 6, 2)),
+    ],
+)
+def test_calls_of_old_versions_that_newer_ones_contain(opset, call, x, expected):
+    agree(call, {"x": x}, opset, expected=[expected])
+
+
+@pytest.mark.parametrize("opset", [26, 27, 28])
+def test_calls_of_old_versions_at_the_newest_opsets(opset):
+    """By onnx's reference implementation, ONNX Runtime lacks kernels of these versions."""
+    x = numbers((2, 3))
+    for call in (
+        lambda op, x: op.at(11).Range(0, op.Size(x), 2),
+        lambda op, x: op.at(11).Mod(op.cast(op.Size(x), ir.DataType.FLOAT), 4.0, fmod=1),
+        lambda op, x: op.at(13).Cast(x, to=ir.DataType.INT64),
+        lambda op, x: op.at(11).BitShift(op.const(_INTS), 1, direction="LEFT"),
+        lambda op, x: op.at(12).Einsum(x, x, equation="ij,kj->ik"),
+    ):
+        expected = run(build(call, {"x": x}, 20), {"x": x}, reference=True)
+        agree(call, {"x": x}, opset, expected=expected, reference=True)

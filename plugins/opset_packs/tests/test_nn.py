@@ -179,3 +179,34 @@ def test_windows_of_a_roi_are_not_moved_below_16():
 
     for opset in (11, 16):
         agree(old, inputs, opset, newest=11)
+
+
+@given(
+    opset=opsets(11, 12, 13),
+    weighted=st.booleans(),
+    ignore=st.sampled_from([None, 1, -100]),
+    reduction=st.sampled_from(["none", "mean", "sum"]),
+    softmax=st.booleans(),
+)
+def test_losses_are_gathers_below_12(opset, weighted, ignore, reduction, softmax):
+    x, target = numbers((4, 3, 2)), np.random.default_rng(0).integers(0, 3, (4, 2))
+    if ignore == -100:
+        target[0, 0] = ignore
+    inputs = {"x": x, "t": target} | ({"w": np.abs(numbers((3,))) + 0.5} if weighted else {})
+    function = torch.nn.functional.cross_entropy if softmax else torch.nn.functional.nll_loss
+    weight = torch.tensor(inputs["w"]) if weighted else None
+    expected = function(
+        torch.tensor(x),
+        torch.tensor(target),
+        weight,
+        ignore_index=-200 if ignore is None else ignore,
+        reduction=reduction,
+    ).numpy()
+    name = "SoftmaxCrossEntropyLoss" if softmax else "NegativeLogLikelihoodLoss"
+    agree(
+        lambda op, x, t, w=None: getattr(op, name)(x, t, w, ignore_index=ignore, reduction=reduction),
+        inputs,
+        opset,
+        expected=[expected],
+        rtol=1e-4,
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from lowered import agree, numbers, opsets
+from torchvision.ops import deform_conv2d
 
 from atonnx.errors import UnsupportedOpError
 
@@ -153,3 +155,55 @@ def test_forms_of_resize_that_are_refused(attributes, text):
             {"x": numbers((1, 1, 4, 4))},
             11,
         )
+
+
+@given(
+    opset=opsets(11, 17, 18),
+    groups=st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2)]),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    padding=st.integers(0, 1),
+    masked=st.booleans(),
+    biased=st.booleans(),
+)
+def test_deform_conv_is_gathers_and_a_product_below_19(
+    opset, groups, stride, dilation, padding, masked, biased
+):
+    group, offset_group = groups
+    x, weight = numbers((2, 4, 6, 7)), numbers((6, 4 // group, 2, 3), seed=1)
+    height, width = (
+        (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+        for size, kernel in zip(x.shape[2:], weight.shape[2:], strict=True)
+    )
+    inputs = {"x": x, "w": weight, "o": numbers((2, offset_group * 12, height, width), seed=2)}
+    if masked:
+        inputs["m"] = np.abs(numbers((2, offset_group * 6, height, width), seed=3))
+    if biased:
+        inputs["b"] = numbers((6,), seed=4)
+    expected = deform_conv2d(
+        *(torch.tensor(inputs[name]) for name in "xow"),
+        bias=torch.tensor(inputs["b"]) if biased else None,
+        mask=torch.tensor(inputs["m"]) if masked else None,
+        stride=stride,
+        dilation=dilation,
+        padding=padding,
+    )
+    agree(
+        lambda op, x, w, o, m=None, b=None: op.DeformConv(
+            x,
+            w,
+            o,
+            b,
+            m,
+            group=group,
+            offset_group=offset_group,
+            strides=[stride] * 2,
+            dilations=[dilation] * 2,
+            pads=[padding] * 4,
+        ),
+        inputs,
+        opset,
+        expected=[expected.numpy()],
+        rtol=1e-3,
+        atol=1e-4,
+    )

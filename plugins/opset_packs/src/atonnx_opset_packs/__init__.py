@@ -20,6 +20,7 @@ FAMILIES: tuple[str, ...] = (
     "control",
     "elementwise",
     "linear",
+    "loss",
     "nn",
     "normalization",
     "quantize",

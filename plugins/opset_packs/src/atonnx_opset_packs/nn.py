@@ -26,8 +26,6 @@ pack.same("GlobalMaxPool", 1, 22)
 pack.same("GlobalLpPool", 2, 22)
 pack.same("MaxUnpool", 11, 22)
 pack.same("MaxRoiPool", 1, 22)
-pack.same("NegativeLogLikelihoodLoss", 12, 13, 22)
-pack.same("SoftmaxCrossEntropyLoss", 12, 13)
 
 
 @pack.below(18, "Col2Im")

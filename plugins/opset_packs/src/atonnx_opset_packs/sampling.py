@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from atonnx.build import Builder, Value
@@ -158,14 +160,14 @@ def _grid_sample(op: Builder, x: Value, grid: Value, align: int, mode: str, padd
     flat = op.Reshape(x, op.Concat(sizes(op, x, 0, 2), op.const([-1], _INT64), axis=0))
     total: Value | None = None
     for corner in itertools.product(*choices):
-        term = _corner(op, x, flat, axes, corner)
+        term = _corner(op, flat, sizes(op, x, 1, 2), axes, corner)
         total = term if total is None else op.Add(total, term)
     spatial = sizes(op, grid, 1, rank + 1)
     return op.Reshape(total, op.Concat(sizes(op, x, 0, 2), spatial, axis=0))
 
 
-def _corner(op: Builder, x: Value, flat: Value, axes: Sequence[_Axis], corner: Any) -> Value:
-    """What one neighbour of each place adds."""
+def _corner(op: Builder, flat: Value, channels: Value, axes: Sequence[_Axis], corner: Any) -> Value:
+    """What one neighbour of each place adds: ``flat`` is (batch, channels, places)."""
     index: Value | None = None
     weight: Value | None = None
     there: Value | None = None
@@ -176,11 +178,11 @@ def _corner(op: Builder, x: Value, flat: Value, axes: Sequence[_Axis], corner: A
         if inside is not None:
             there = inside if there is None else op.And(there, inside)
     one = op.const([1], _INT64)
-    shape = op.Concat(one, sizes(op, x, 1, 2), one, axis=0)
+    shape = op.Concat(one, channels, one, axis=0)
     value = op.GatherElements(flat, op.Expand(index, shape), axis=2)
     if there is not None:
-        value = op.Where(there, value, op.const(0, x.dtype))
-    return value if weight is None else op.Mul(value, op.cast(weight, x.dtype))
+        value = op.Where(there, value, op.const(0, flat.dtype))
+    return value if weight is None else op.Mul(value, op.cast(weight, flat.dtype))
 
 
 @pack.below(20, "AffineGrid")
@@ -241,3 +243,65 @@ def roi_align_up(op: Builder, x: Value, rois: Value, batch: Value, **attributes:
     """RoiAlign that does not move coordinates by half a pixel."""
     mode = "output_half_pixel"
     return op.RoiAlign(x, rois, batch, coordinate_transformation_mode=mode, **attributes)
+
+
+@pack.below(19, "DeformConv")
+def deform_conv(
+    op: Builder,
+    x: Value,
+    weight: Value,
+    offset: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """The numbers at the moved places of each window, and their product with the weights."""
+    kernel = [fixed_size(weight, axis) for axis in (2, 3)] if kernel_shape is None else list(kernel_shape)
+    channels, filters = fixed_size(x, 1), fixed_size(weight, 0)
+    if rank_of(op, x, "DeformConv", 19) != 4 or None in (*kernel, channels, filters):
+        raise refuse(op, "DeformConv that is not of images, or of unknown sizes", 19)
+    count = math.prod(int(size or 0) for size in kernel)
+    channels, filters = int(channels or 0), int(filters or 0)
+    steps, spread, before = strides or (1, 1), dilations or (1, 1), pads or (0, 0, 0, 0)
+    dtype = x.dtype
+    batch, place = sizes(op, x, 0, 1), sizes(op, offset, 2)
+    groups = op.Mul(batch, offset_group)
+    moves = op.Reshape(offset, op.Concat(groups, op.const([count, 2], _INT64), place, axis=0))
+    axes = [_Axis(op, x, axis, "zeros", False) for axis in (2, 3)]
+    choices: list[list[tuple[Value, Value | None, Value | None]]] = []
+    taps = np.stack(np.meshgrid(*(np.arange(size or 0) for size in kernel), indexing="ij")).reshape(2, -1)
+    for number, axis in enumerate(axes):
+        length = op.Squeeze(op.Slice(place, [number], [number + 1]), [0])
+        along = op.cast(op.Mul(op.Range(0, length, 1), steps[number]), dtype)
+        along = op.Unsqueeze(along, [1]) if number == 0 else along
+        tap = (taps[number] * spread[number] - before[number]).reshape(count, 1, 1)
+        start = op.Add(op.const(tap.astype(dtype.numpy())), along)
+        move = op.Squeeze(op.Slice(moves, [number], [number + 1], [2]), [2])
+        at = op.Reshape(op.Add(move, start), op.Concat(groups, op.const([1, -1], _INT64), axis=0))
+        base = op.Floor(at)
+        part = op.Sub(at, base)
+        choices.append(
+            [
+                (*axis.index(base), op.Sub(1, part)),
+                (*axis.index(op.Add(base, 1)), part),
+            ]
+        )
+    each = op.const([channels // offset_group], _INT64)
+    flat = op.Reshape(x, op.Concat(groups, each, op.const([-1], _INT64), axis=0))
+    total: Value | None = None
+    for corner in itertools.product(*choices):
+        term = _corner(op, flat, each, axes, corner)
+        total = term if total is None else op.Add(total, term)
+    if mask is not None:
+        total = op.Mul(total, op.Reshape(mask, op.Concat(groups, op.const([1, -1], _INT64), axis=0)))
+    columns = op.Concat(batch, op.const([group, channels // group * count, -1], _INT64), axis=0)
+    rows = op.Reshape(weight, [group, filters // group, channels // group * count])
+    made = op.MatMul(rows, op.Reshape(total, columns))
+    result = op.Reshape(made, op.Concat(batch, op.const([filters], _INT64), place, axis=0))
+    return result if bias is None else op.Add(result, op.Unsqueeze(bias, [1, 2]))
