@@ -12,12 +12,19 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.build.dtypes import to_torch
-from atonnx.errors import UnsupportedOpError
+from atonnx.errors import BuildError, UnsupportedOpError
 
 D = ir.DataType
 FLOATS = frozenset({D.FLOAT16, D.BFLOAT16, D.FLOAT, D.DOUBLE})
 HALVES = frozenset({D.FLOAT16, D.BFLOAT16})
 UNSIGNED = frozenset({D.UINT8, D.UINT16, D.UINT32, D.UINT64, D.BOOL})
+
+
+def sizes_of(x: Value) -> tuple[Any, ...]:
+    """The sizes of a tensor: ints and symbolic ones."""
+    if x.dims is None:
+        raise BuildError(f"the rank of {x.describe()} is not known")
+    return x.dims
 
 
 def spread(values: Any, count: int) -> tuple[Any, ...]:

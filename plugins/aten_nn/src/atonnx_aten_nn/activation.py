@@ -12,7 +12,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import UNSIGNED, D, exact_float32, scalar_of
+from atonnx_aten_nn._common import UNSIGNED, D, exact_float32, scalar_of, sizes_of
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -89,7 +89,7 @@ def prelu(op: Builder, self: Value, weight: Value) -> Value:
     if weight.dims == (1,) or not weight.rank:
         slopes = weight if self.rank else op.Reshape(weight, op.shape([]))
     else:
-        channels = (weight.dims or (None,))[0]
+        channels = sizes_of(weight)[0]
         slopes = op.reshape(weight, (channels, *(1,) * (self.rank - 2)))
     return op.PRelu(self, slopes)
 

@@ -10,7 +10,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import HALVES, D, spread
+from atonnx_aten_nn._common import HALVES, D, sizes_of, spread
 from atonnx_aten_nn.pool import batched
 
 aten = torch.ops.aten
@@ -67,7 +67,7 @@ def windows(op: Builder, x: Value, axis: int, count: Any) -> tuple[Value, Value,
     Returns ``x`` with the axis in two, window and place in it; which places belong to their window
     (the others repeat its last); and how long each window is, as a column.
     """
-    size = (x.dims or ())[axis]
+    size = sizes_of(x)[axis]
     if isinstance(size, int) and isinstance(count, int):
         return _static_windows(op, x, axis, size, count)
     begin, end = _positions(op, size, count)
@@ -90,7 +90,7 @@ def _average_axis(op: Builder, x: Value, axis: int, count: Any) -> Value:
 
 
 def _average(op: Builder, x: Value, output_size: Sequence[Any], spatial: int) -> Value:
-    sizes = (x.dims or ())[-spatial:]
+    sizes = sizes_of(x)[-spatial:]
     wanted = spread(output_size, spatial)
     whole = [i for i, count in enumerate(wanted) if isinstance(count, int) and count == 1]
     if len(whole) == spatial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from atonnx.build import Builder, Value
 from atonnx.build.sizes import of as size_of
 from atonnx.dispatch import NodeView, Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import HALVES, D, used
+from atonnx_aten_nn._common import HALVES, D, sizes_of, used
 from atonnx_aten_nn.dropout import drop
 
 aten = torch.ops.aten
@@ -25,7 +26,7 @@ _LARGEST_MASK = 1 << 18  # elements of a causal mask that is stored as a constan
 
 def _scaled(op: Builder, query: Value, scale: float | None) -> Value:
     """The query by the scale: it is mostly smaller than the scores."""
-    size = (query.dims or (None,))[-1]
+    size = sizes_of(query)[-1]
     if scale is None and isinstance(size, int):
         scale = 1 / math.sqrt(size) if size else None
     if scale is not None:
@@ -43,14 +44,14 @@ def _causal(op: Builder, length: Any, keys: Any, dtype: ir.DataType) -> Value:
 
 def _grouped(op: Builder, x: Value, heads: Any, groups: Any) -> Value:
     """The head axis in two: heads of the keys, and queries that share one."""
-    sizes = list(x.dims or ())
+    sizes = list(sizes_of(x))
     return op.reshape(x, (*sizes[:-3], heads, groups, *sizes[-2:]))
 
 
 def _grouped_mask(op: Builder, mask: Value, heads: Any, groups: Any) -> Value:
     if mask.rank < 3:
         return mask
-    size = (mask.dims or ())[-3]
+    size = sizes_of(mask)[-3]
     if isinstance(size, int) and size == 1:
         return op.Unsqueeze(mask, [-3])
     return _grouped(op, mask, heads, groups)
@@ -74,11 +75,11 @@ def attend(
     """
     wide = D.FLOAT if query.dtype in HALVES else query.dtype
     q, k, v = (op.cast(x, wide) for x in (query, key, value))
-    length, keys = (q.dims or ())[-2], (k.dims or ())[-2]
+    length, keys = sizes_of(q)[-2], sizes_of(k)[-2]
     heads = groups = None
-    if gqa and (q.dims or ())[-3] != (k.dims or ())[-3]:
-        heads = (k.dims or ())[-3]
-        groups = (q.dims or ())[-3] // heads
+    if gqa and sizes_of(q)[-3] != sizes_of(k)[-3]:
+        heads = sizes_of(k)[-3]
+        groups = sizes_of(q)[-3] // heads
         q = _grouped(op, q, heads, groups)
         k, v = op.Unsqueeze(k, [-3]), op.Unsqueeze(v, [-3])
         if mask is not None:
@@ -102,7 +103,7 @@ def attend(
     result = op.MatMul(weights, v)
     if heads is not None:
         result = op.reshape(result, op.outs[0].dims)
-        scores = op.reshape(scores, (*(query.dims or ())[:-1], keys))
+        scores = op.reshape(scores, (*sizes_of(query)[:-1], keys))
     return result, scores
 
 
@@ -129,7 +130,7 @@ def _one_node(node: NodeView) -> bool:
 def _dims(x: Any) -> tuple[Any, ...]:
     """Sizes of a node's tensor, or of one in a row's call; what is symbolic as an expression."""
     if isinstance(x, Value):
-        return x.dims or ()
+        return sizes_of(x)
     return tuple(size if isinstance(size, int) else size_of(size) for size in x.shape)
 
 
@@ -148,8 +149,8 @@ def attention_node(
 ) -> Value:
     """Attention; a mask gets its last two sizes, which the runtime does not broadcast."""
     if attn_mask is not None:
-        sizes = ((query.dims or ())[-2], (key.dims or ())[-2])
-        attn_mask = op.expand(attn_mask, (*(attn_mask.dims or ())[:-2], *sizes))
+        sizes = (sizes_of(query)[-2], sizes_of(key)[-2])
+        attn_mask = op.expand(attn_mask, (*sizes_of(attn_mask)[:-2], *sizes))
     return op.Attention(query, key, value, attn_mask, is_causal=1 if is_causal else None, scale=scale)
 
 
@@ -316,6 +317,10 @@ def samples() -> list[Any]:
 
     main = aten.scaled_dot_product_attention.default
     cpu = aten._scaled_dot_product_flash_attention_for_cpu.default
+
+    def on_gpu(*more: Any) -> tuple[Any, ...]:
+        return (*three(), *more)
+
     first = {"outputs": (0,)}
     gpu: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (aten._scaled_dot_product_flash_attention.default, ()),
@@ -336,7 +341,7 @@ def samples() -> list[Any]:
         *(
             OpSample(
                 overload,
-                lambda more=more: (*three(), *more),
+                functools.partial(on_gpu, *more),
                 opsets=(0, 0),
                 reason="torch has no CPU kernel: the tests compare it with the CPU's form",
             )

@@ -47,7 +47,7 @@ def _lstm(
 ) -> tuple[torch.Tensor, ...]:
     if not is_traced((input, *hx)):
         flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        return original_kernel(aten.lstm.input, input, hx, params, *flags)  # type: ignore[no-any-return]
+        return original_kernel(aten.lstm.input, input, hx, params, *flags)
     return _shapes(input, hx, params, num_layers, bidirectional)
 
 
@@ -65,7 +65,7 @@ def _one_state(overload: Any) -> Callable[..., tuple[torch.Tensor, ...]]:
     ) -> tuple[torch.Tensor, ...]:
         if not is_traced((input, hx)):
             flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-            return original_kernel(overload, input, hx, params, *flags)  # type: ignore[no-any-return]
+            return original_kernel(overload, input, hx, params, *flags)
         return _shapes(input, [hx], params, num_layers, bidirectional)
 
     return kernel

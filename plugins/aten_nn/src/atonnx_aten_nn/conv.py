@@ -10,7 +10,7 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import FLOATS, known, spread, static
+from atonnx_aten_nn._common import FLOATS, known, sizes_of, spread, static
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -51,7 +51,7 @@ def convolve(
     if not all(isinstance(p, int) for p in pads):
         x = op.Pad(x, op.shape([0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]))
         pads = (0,) * (2 * spatial)
-    kernel = (weight.dims or ())[2:]
+    kernel = sizes_of(weight)[2:]
     y = op.Conv(
         x,
         weight,
@@ -80,7 +80,7 @@ def deconvolve(
     _floating(op, x, weight)
     spatial = weight.rank - 2
     x, single = _batched(op, x, spatial)
-    kernel = (weight.dims or ())[2:]
+    kernel = sizes_of(weight)[2:]
     more = static(op, output_padding, spatial, "output_padding")
     y = op.ConvTranspose(
         x,
@@ -101,7 +101,7 @@ def _named(op: Builder, weight: Value, padding: str, dilation: Sizes) -> Sizes:
     spatial = weight.rank - 2
     if padding == "valid":
         return (0,) * spatial
-    kernel = [known(op, size, "kernel size") for size in (weight.dims or ())[2:]]
+    kernel = [known(op, size, "kernel size") for size in sizes_of(weight)[2:]]
     total = [d * (k - 1) for d, k in zip(static(op, dilation, spatial, "dilation"), kernel, strict=True)]
     begin = [t // 2 for t in total]
     return (*begin, *(t - b for t, b in zip(total, begin, strict=True)))

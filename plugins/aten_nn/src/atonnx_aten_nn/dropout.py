@@ -8,7 +8,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import used
+from atonnx_aten_nn._common import sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -36,7 +36,7 @@ def native_dropout(op: Builder, input: Value, p: float, train: bool | None) -> t
 
 def _feature_mask(op: Builder, x: Value, p: float) -> Value:
     """Which channels stay: 1 or 0, one number a channel."""
-    sizes = (*(x.dims or ())[:2], *(1,) * (x.rank - 2))
+    sizes = (*sizes_of(x)[:2], *(1,) * (x.rank - 2))
     draw = op.RandomUniformLike(op.expand(op.const(0.0, x.dtype), sizes))
     return op.cast(op.GreaterOrEqual(draw, p), x.dtype)
 

@@ -9,7 +9,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import HALVES, D, filled, used
+from atonnx_aten_nn._common import HALVES, D, filled, sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -36,7 +36,7 @@ def batch_norm_by(
 ) -> Value:
     """BatchNormalization with given statistics."""
     dtype = _compute_dtype(x, weight, bias, mean, var)
-    scale, shift = _affine(op, x, weight, bias, (x.dims or ())[1:2], dtype)
+    scale, shift = _affine(op, x, weight, bias, sizes_of(x)[1:2], dtype)
     y = op.BatchNormalization(
         op.cast(x, dtype), scale, shift, op.cast(mean, dtype), op.cast(var, dtype), epsilon=eps
     )
@@ -170,7 +170,7 @@ def _running(
 ) -> tuple[Value, Value]:
     """Running statistics moved towards the batch's; the variance is the unbiased one."""
     count: Any = 1
-    for axis, size in enumerate(x.dims or ()):
+    for axis, size in enumerate(sizes_of(x)):
         if axis != 1:
             count = size * count
     number = op.cast(op.size(count), var.dtype)
@@ -251,7 +251,7 @@ def instance_norm(
     if not use_input_stats and running_mean is not None and running_var is not None:
         return batch_norm_by(op, input, weight, bias, running_mean, running_var, eps)
     dtype = _compute_dtype(input, weight, bias)
-    scale, shift = _affine(op, input, weight, bias, (input.dims or ())[1:2], dtype)
+    scale, shift = _affine(op, input, weight, bias, sizes_of(input)[1:2], dtype)
     y = op.InstanceNormalization(op.cast(input, dtype), scale, shift, epsilon=eps)
     return op.cast(y, input.dtype)
 
@@ -315,7 +315,7 @@ def group_norm_by(
 ) -> Value:
     """GroupNormalization."""
     dtype = _compute_dtype(x, weight, bias)
-    scale, shift = _affine(op, x, weight, bias, (x.dims or ())[1:2], dtype)
+    scale, shift = _affine(op, x, weight, bias, sizes_of(x)[1:2], dtype)
     y = op.GroupNormalization(op.cast(x, dtype), scale, shift, num_groups=groups, epsilon=eps)
     return op.cast(y, x.dtype)
 

@@ -10,7 +10,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import spread, used
+from atonnx_aten_nn._common import sizes_of, spread, used
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -80,7 +80,7 @@ def _max_pool(op: Builder, x: Value, windows: _Windows, indices: bool) -> tuple[
     results: list[Value] = [windows.trimmed(op, made[0])]
     if indices:
         count: Any = 1
-        for size in (x.dims or ())[2:]:
+        for size in sizes_of(x)[2:]:
             count = size * count
         results.append(op.Mod(windows.trimmed(op, made[1]), op.size(count)))
     if single:

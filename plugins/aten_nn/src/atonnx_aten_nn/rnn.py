@@ -14,7 +14,7 @@ from atonnx.build import Builder, Value
 from atonnx.build.weights import Derived, Recipe
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import known, used
+from atonnx_aten_nn._common import known, sizes_of, used
 from atonnx_aten_nn.dropout import drop
 
 aten = torch.ops.aten
@@ -61,7 +61,7 @@ class Gates(Recipe):
             return tape.op(op_type, values, attributes)
 
         shapes = [tuple(source.shape.numpy()) for source in sources if source.shape is not None]
-        return self.emit(emit, sources, shapes)  # type: ignore[no-any-return]
+        return self.emit(emit, sources, shapes)
 
     def emit(self, emit: Emit, sources: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
         """The nodes, for weights that the model computes."""
@@ -73,8 +73,8 @@ class Gates(Recipe):
         stacked = []
         for i in range(0, len(rows), self.joined):
             row = rows[i] if self.joined == 1 else emit("Concat", rows[i : i + self.joined], {"axis": 0})
-            shape = np.array([1, self.joined * shapes[i][0], *shapes[i][1:]])
-            stacked.append(emit("Reshape", [row, shape], {}))
+            target = np.array([1, self.joined * shapes[i][0], *shapes[i][1:]])
+            stacked.append(emit("Reshape", [row, target], {}))
         return stacked[0] if len(stacked) == 1 else emit("Concat", stacked, {"axis": 0})
 
 
@@ -87,8 +87,8 @@ def _laid_out(op: Builder, recipe: Gates, sources: Sequence[Value]) -> Value:
         def emit(op_type: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
             return op.call("", op_type, *inputs, **attributes)
 
-        shapes = [tuple(known(op, size, "size of a weight") for size in s.dims or ()) for s in sources]
-        return recipe.emit(emit, sources, shapes)  # type: ignore[no-any-return]
+        shapes = [tuple(known(op, size, "size of a weight") for size in sizes_of(s)) for s in sources]
+        return recipe.emit(emit, sources, shapes)
     root = op.session.root
     key = (recipe, tuple(map(id, sources)))
     value = root.constants.get(key)
@@ -138,7 +138,7 @@ def _states(op: Builder, state: Value, layers: int, directions: int) -> Sequence
         return (None,) * layers
     if layers == 1:
         return (state,)
-    return op.Split(state, [directions] * layers, axis=0, outputs=layers)  # type: ignore[no-any-return]
+    return op.Split(state, [directions] * layers, axis=0, outputs=layers)
 
 
 def _per_direction(
@@ -177,7 +177,7 @@ def recurrent(
         x = op.Transpose(x, perm=[1, 0, 2])
     for layer in range(num_layers):
         mine = groups[layer * directions : (layer + 1) * directions]
-        hidden = known(op, (mine[0][1].dims or (None, None))[1], "hidden size")
+        hidden = known(op, sizes_of(mine[0][1])[1], "hidden size")
         y, *ends = op.call(
             "",
             kind.op_type,

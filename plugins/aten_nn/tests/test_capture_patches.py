@@ -1,0 +1,89 @@
+"""What holds during capture, and that nothing of it is left."""
+
+import sys
+
+import pytest
+import torch
+import torch.utils._pytree as pytree
+
+import atonnx
+from atonnx.errors import CaptureError
+from atonnx_aten_nn import capture_patches as patches
+
+aten = torch.ops.aten
+PATCHED = (
+    aten.lstm.input,
+    aten.gru.input,
+    aten.rnn_tanh.input,
+    aten.lstm.data,
+    aten._pack_padded_sequence.default,
+)
+
+
+def kernels():
+    return [dict(overload.py_kernels) for overload in PATCHED]
+
+
+def test_kernels_are_as_before_after_an_export():
+    before = kernels()
+    atonnx.export(torch.nn.LSTM(3, 4).eval(), (torch.randn(5, 2, 3),))
+    assert kernels() == before
+
+
+def test_kernels_are_as_before_after_a_failure():
+    class Fails(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    before = kernels()
+    with pytest.raises(CaptureError):
+        atonnx.export(Fails().eval(), (torch.randn(2),))
+    assert kernels() == before
+
+
+def test_real_tensors_are_computed_while_the_patches_are_active():
+    layer, x = torch.nn.LSTM(3, 4).eval(), torch.randn(5, 2, 3)
+    with torch.no_grad():
+        expected = layer(x)[0]
+        with patches.whole_recurrent_layers():
+            got = layer(x)[0]
+    torch.testing.assert_close(got, expected)
+
+
+def test_a_packed_sequence_is_refused_with_a_way_out():
+    class Packs(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.LSTM(3, 4, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+            return self.layer(packed)[0].data
+
+    with pytest.raises(
+        CaptureError, match="a PackedSequence is not supported\n  hint: give the recurrent layer"
+    ):
+        atonnx.export(Packs().eval(), (torch.randn(2, 5, 3), torch.tensor([5, 3])))
+
+
+def test_caches_are_left_alone_where_transformers_is_not_in_use(monkeypatch):
+    monkeypatch.delitem(sys.modules, "transformers.cache_utils", raising=False)
+    before = set(pytree.SUPPORTED_NODES)
+    with patches.transformers_caches():
+        assert set(pytree.SUPPORTED_NODES) == before
+
+
+def test_a_cache_is_taken_apart_during_capture_only():
+    cache_utils = pytest.importorskip("transformers.cache_utils")
+    cls = cache_utils.DynamicCache
+    if cls in pytree.SUPPORTED_NODES:
+        pytest.skip("somebody registered it before")
+    with patches.transformers_caches():
+        assert cls in pytree.SUPPORTED_NODES
+    assert cls not in pytree.SUPPORTED_NODES
+    with patches.transformers_caches():
+        assert cls in pytree.SUPPORTED_NODES
+        with patches.transformers_caches():
+            pass
+        assert cls in pytree.SUPPORTED_NODES  # the inner one leaves what it found
+    assert cls not in pytree.SUPPORTED_NODES
