@@ -338,7 +338,9 @@ class Rewrite(ir.passes.InPlacePass):
         changed = False
         for _ in range(_MOST_STEPS):
             rules = self._rules.get(node.op_type) if not node.domain else None
-            if rules is None or any(attr.is_ref() for attr in node.attributes.values()):
+            if rules is None or (
+                rewriter.in_function and any(attr.is_ref() for attr in node.attributes.values())
+            ):
                 break
             if not any(rule(node, rewriter) for rule in rules):
                 break

@@ -104,7 +104,12 @@ def is_weight(value: ir.Value | None) -> bool:
 def constant(value: ir.Value | None, limit: int = 1 << 10) -> np.ndarray | None:
     """The content of a constant of at most ``limit`` bytes; None for weights, whose content may change."""
     tensor = _tensor(value)
-    if tensor is None or isinstance(tensor, (Weight, Derived)) or tensor.nbytes > limit:
+    if tensor is None or isinstance(tensor, (Weight, Derived)):
+        return None
+    if type(tensor) is ir.Tensor:  # has the array; its own nbytes is slow
+        array: np.ndarray = tensor.numpy()
+        return array if array.nbytes <= limit else None
+    if tensor.nbytes > limit:
         return None
     if tensor.dtype == ir.DataType.STRING:
         return None
