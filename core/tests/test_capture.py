@@ -167,3 +167,21 @@ def test_the_flag_is_reset_after_an_error():
 def test_a_model_in_training_mode_is_a_warning():
     with pytest.warns(UserWarning, match="training mode"):
         capture(Add().train(), (torch.randn(2),), {}, None)
+
+
+class Variadic(torch.nn.Module):
+    def forward(self, *tensors, **named):
+        return sum(tensors) + named["z"]
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"tensors": ({0: "n"}, {0: "n"}), "named": {"z": {0: "n"}}},
+        (({0: "n"}, {0: "n"}), {"z": {0: "n"}}),
+    ],
+)
+def test_variadic_arguments_have_one_shape_each(shapes):
+    args = (torch.randn(2), torch.randn(2))
+    pairs = leaf_shapes(Variadic(), args, {"z": torch.randn(2)}, shapes)
+    assert [shape for _, shape in pairs] == [{0: "n"}] * 3

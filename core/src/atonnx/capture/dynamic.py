@@ -31,26 +31,43 @@ def leaf_shapes(
     """(leaf, its dynamic shape or None) for every leaf of the inputs, in the order of flattening."""
     if dynamic_shapes is None:
         return []
+    bound = _bound(model, args, kwargs)
     if isinstance(dynamic_shapes, dict):
-        names = _argument_names(model, len(args))
-        specs = [dynamic_shapes.get(name) for name in names]
-        specs += [dynamic_shapes.get(name) for name in kwargs]
+        shapes = dynamic_shapes
     else:
-        specs = list(dynamic_shapes)
-    values = [*args, *kwargs.values()]
-    specs += [None] * (len(values) - len(specs))
-    return [pair for value, spec in zip(values, specs, strict=False) for pair in _leaves(value, spec)]
+        shapes = dict(zip(bound, dynamic_shapes, strict=False))
+    pairs: list[tuple[Any, Any]] = []
+    for name, value in bound.items():
+        if name not in kwargs:
+            pairs += _leaves(value, shapes.get(name))
+    extra = next((name for name, value in bound.items() if isinstance(value, _Extra)), "")
+    for name, value in kwargs.items():
+        shape = shapes.get(name) if name in bound else (shapes.get(extra) or {}).get(name)
+        pairs += _leaves(value, shape)
+    return pairs
 
 
-def _argument_names(model: Any, count: int) -> list[str]:
+class _Extra(dict[str, Any]):
+    """Keyword arguments that forward takes as ``**kwargs``; they follow on their own."""
+
+
+def _bound(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the parameters of forward; ``*args`` is one tuple."""
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     try:
-        return list(inspect.signature(forward).parameters)[:count]
+        signature = inspect.signature(forward)
+        found = dict(signature.bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
-        return []
+        return {**{str(i): value for i, value in enumerate(args)}, **kwargs}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD and name in found:
+            found[name] = _Extra(found[name])
+    return found
 
 
 def _leaves(value: Any, spec: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, _Extra):
+        return
     children, context = _children(value)
     if children is None:
         yield value, spec
