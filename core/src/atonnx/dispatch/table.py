@@ -105,7 +105,9 @@ class OpsetPack:
     def below(self, opset: int, op_type: str, domain: str = "") -> Callable[[F], F]:
         """The function writes the operator, as it is since ``opset``, for targets below that.
 
-        It is called with a builder for ``opset - 1``; what it writes may be lowered further.
+        What it writes is in the newest form, as in a translation, and is adapted in turn; an older form is
+        written with ``op.at``. It serves calls of this version and of newer ones that mean the same.
+        ``op.asked_outputs`` is how many outputs the call has.
         """
         return self._directed("below", opset, op_type, domain)
 
