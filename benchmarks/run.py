@@ -43,7 +43,7 @@ def measure(*arguments: str, timeout: float) -> Result:
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"not done in {timeout:.0f} s"}
+        return {"error": f"not done in {timeout:g} s"}
     if done.returncode:
         return {"error": _cause(done.stderr)}
     told: Result = json.loads(done.stdout.splitlines()[-1])
