@@ -64,7 +64,7 @@ def diag_embed(op: Builder, self: Value, offset: int = 0, dim1: int = -2, dim2: 
 
 
 def _embedded(op: Builder, x: Value, offset: int) -> Value:
-    sizes = x.dims or ()
+    sizes: Any = x.dims or ()
     size = sizes[-1] + abs(offset)
     line = arange(op, size)
     row = op.Unsqueeze(line, [1])
@@ -88,7 +88,7 @@ def diagonal_scatter(
     """ScatterElements into the two axes taken as one."""
     rank = self.rank
     first, second = axis_of(dim1, rank), axis_of(dim2, rank)
-    sizes = self.dims or ()
+    sizes: Any = self.dims or ()
     rest = [axis for axis in range(rank) if axis not in (first, second)]
     order = [*rest, first, second]
     outer = tuple(sizes[axis] for axis in rest)

@@ -46,10 +46,6 @@ def _plan(op: Builder, x: Value, indices: Sequence[Value | None]) -> _Plan:
             axis += 1
             continue
         if index.dtype in _MASKS:
-            if index.rank == 0:
-                raise UnsupportedOpError.here(
-                    op, "a mask without axes among index tensors", hint="select with torch.where"
-                )
             found = op.NonZero(op.cast(index, ir.DataType.BOOL))
             for row in range(index.rank):
                 tensors.append(op.Gather(found, op.size(row), axis=0))

@@ -275,6 +275,9 @@ def repeat_interleave_int(
         flat = self if sizes else op.reshape(self, (1, *pair(self)))
         sizes = sizes or (1,)
         before, size, after = sizes[:axis], sizes[axis], (*sizes[axis + 1 :], *pair(self))
+    if isinstance(repeats, int) and repeats == 0:
+        # Expand to 0 by a constant is taken for no change by ONNX Runtime's optimizer.
+        return op.Slice(flat, [0], [0], [len(before)])
     wide = op.expand(op.Unsqueeze(flat, [len(before) + 1]), (*before, size, repeats, *after))
     return op.reshape(wide, op.out.dims)
 

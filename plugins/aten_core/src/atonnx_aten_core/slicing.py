@@ -272,7 +272,7 @@ def _rolled(op: Builder, x: Value, shift: Any, axis: int, size: Any) -> Value:
 def unfold(op: Builder, self: Value, dimension: int, size: int, step: int) -> Value:
     """Gather of the windows; their axis goes to the end."""
     if self.rank == 0:
-        return op.reshape(self, op.out.dims)
+        return _slice(op, op.reshape(self, (1,)), 0, 0, size)
     axis = axis_of(dimension, self.rank)
     count = op.out.dims[axis]
     if isinstance(count, int):

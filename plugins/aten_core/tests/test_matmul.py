@@ -1,0 +1,133 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atonnx import testing as kit
+from atonnx.errors import UnsupportedOpError
+
+aten = torch.ops.aten
+SIDE = st.integers(0, 4)
+NUMBERS = kit.dtypes("float", "int")
+
+
+def fit(opset: int, *dtypes: torch.dtype) -> int:
+    """The opset, or 13, the first at which most operators take bfloat16."""
+    return max(opset, 13) if torch.bfloat16 in dtypes else opset
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=NUMBERS,
+    batches=kit.broadcastable(2, max_rank=2),
+    n=SIDE,
+    k=SIDE,
+    m=SIDE,
+    form=st.sampled_from("mm mv vm vv".split()),
+)
+def test_matmul_of_all_ranks(
+    opset: int, dtype: torch.dtype, batches: Any, n: int, k: int, m: int, form: str
+) -> None:
+    opset = fit(opset, dtype)
+    a = kit.make_tensor(dtype, (*batches[0], n, k) if form[0] == "m" else (k,))
+    b = kit.make_tensor(dtype, (*batches[1], k, m) if form[1] == "m" else (k,), 1)
+    kit.check_op(aten.matmul.default, a, b, opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=NUMBERS,
+    n=SIDE,
+    k=SIDE,
+    m=SIDE,
+    alpha=st.sampled_from([1, 2, -3]),
+    beta=st.sampled_from([1, 0, 2]),
+    added=st.sampled_from(["nm", "m", "n1", "1m", "1"]),
+)
+def test_addmm(
+    opset: int, dtype: torch.dtype, n: int, k: int, m: int, alpha: int, beta: int, added: str
+) -> None:
+    opset = fit(opset, dtype)
+    a, b = kit.make_tensor(dtype, (n, k)), kit.make_tensor(dtype, (k, m), 1)
+    shape = [{"n": n, "m": m, "1": 1}[side] for side in added]
+    c = kit.make_tensor(dtype, shape, 2)
+    kit.check_op(aten.addmm.default, c, a, b, opset=opset, alpha=alpha, beta=beta)
+
+
+def test_addmm_with_beta_zero_does_not_read_what_is_added() -> None:
+    nan = torch.full((2,), float("nan"))
+    kit.check_op(aten.addmm.default, nan, torch.randn(3, 4), torch.randn(4, 2), beta=0)
+    kit.check_op(aten.baddbmm.default, nan, torch.randn(1, 3, 4), torch.randn(1, 4, 2), beta=0)
+
+
+def test_factors_that_float32_does_not_hold_stay_exact_in_float64() -> None:
+    a, b, c = (torch.randn(2, 2, dtype=torch.float64) for _ in range(3))
+    kit.check_op(aten.addmm.default, c, a, b, alpha=0.1, beta=0.7, expect="Gemm:0", rtol=1e-14, atol=1e-14)
+
+
+def test_a_linear_layer_by_addmm_is_one_gemm() -> None:
+    kit.check_op(aten.addmm.default, torch.randn(5), torch.randn(3, 4), torch.randn(4, 5), expect="Gemm:1!")
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=NUMBERS,
+    n=SIDE,
+    k=SIDE,
+    m=SIDE,
+    batch=SIDE,
+    factors=st.sampled_from([(1, 1), (2, 3), (0, 1)]),
+)
+def test_sums_of_batched_products(
+    opset: int, dtype: torch.dtype, n: int, k: int, m: int, batch: int, factors: tuple[int, int]
+) -> None:
+    opset = fit(opset, dtype)
+    a, b = kit.make_tensor(dtype, (batch, n, k)), kit.make_tensor(dtype, (batch, k, m), 1)
+    c = kit.make_tensor(dtype, (n, m), 2)
+    beta, alpha = factors
+    kit.check_op(aten.baddbmm.default, c, a, b, opset=opset, beta=beta, alpha=alpha)
+    kit.check_op(aten.addbmm.default, c, a, b, opset=opset, beta=beta, alpha=alpha)
+    kit.check_op(aten.bmm.default, a, b, opset=opset, expect="MatMul:1")
+
+
+@given(opset=kit.opsets(), dtype=NUMBERS, n=SIDE, k=SIDE)
+def test_vectors(opset: int, dtype: torch.dtype, n: int, k: int) -> None:
+    opset = fit(opset, dtype)
+    a, v, w = (kit.make_tensor(dtype, shape, i) for i, shape in enumerate([(n, k), (k,), (n,)]))
+    kit.check_op(aten.mv.default, a, v, opset=opset)
+    kit.check_op(aten.dot.default, v, v * 2, opset=opset)
+    kit.check_op(aten.outer.default, v, w, opset=opset)
+    kit.check_op(aten.addmv.default, w, a, v, opset=opset, alpha=2)
+    kit.check_op(aten.inner.default, a, a + 1, opset=opset)
+
+
+def test_a_fraction_times_integers_is_refused() -> None:
+    a = torch.ones(2, 2, dtype=torch.int64)
+    with pytest.raises((UnsupportedOpError, RuntimeError)):
+        kit.check_op(aten.addmm.default, a, a, a, alpha=0.5)
+
+
+@pytest.mark.parametrize("opset", [11, 12, 20])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("bij, bjk -> bki", [(2, 3, 4), (2, 4, 5)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
+        ("i,j->ij", [(2,), (3,)]),
+        ("ij->", [(2, 3)]),
+        ("bn,anm,bm->ba", [(2, 3), (4, 3, 5), (2, 5)]),
+        ("Ab,bC->AC", [(2, 3), (3, 4)]),
+        ("b...->...b", [(2, 3, 4)]),
+    ],
+)
+def test_einsum(opset: int, equation: str, shapes: list[tuple[int, ...]]) -> None:
+    kit.check_op(aten.einsum.default, equation, [torch.randn(s) for s in shapes], opset=opset)
