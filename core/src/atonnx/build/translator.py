@@ -231,9 +231,9 @@ class Translator:
             if distribution in self._loaded:
                 distribution = None
             found.append(MissingOp(op, len(uses), sources, uses[0][1], distribution))
-        lines = [
-            f"{len(found)} operator(s) of the model have no ONNX translation at opset {self.session.opset}:"
-        ]
+        names = ", ".join(item.op for item in found)
+        count = "1 operator has" if len(found) == 1 else f"{len(found)} operators have"
+        lines = [f"{count} no ONNX translation at opset {self.session.opset}: {names}"]
         for item in found:
             lines.append(f"  {item.op} ({item.count}x): {item.reason}")
             lines += [f"      at {source}" for source in item.sources[:3]]
