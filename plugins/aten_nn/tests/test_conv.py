@@ -9,7 +9,6 @@ from atonnx import testing as kit
 from atonnx.errors import UnsupportedOpError
 
 aten = torch.ops.aten
-NO_KERNEL = "ONNX Runtime convolves float32 and float16 only"
 PLAIN = (aten.conv1d, aten.conv2d, aten.conv3d)
 TRANSPOSED = (aten.conv_transpose1d.default, aten.conv_transpose2d.input, aten.conv_transpose3d.input)
 
@@ -20,7 +19,9 @@ def convolutions(draw, transposed=False):
     each = st.lists(st.integers(1, 2), min_size=spatial, max_size=spatial)
     kernel = draw(st.lists(st.integers(1, 3), min_size=spatial, max_size=spatial))
     groups = draw(st.sampled_from([1, 2]))
-    dtype = draw(st.sampled_from([torch.float32, torch.float32, torch.float64, torch.float16]))
+    # Of ConvTranspose neither ONNX Runtime nor the reference has float64 with groups.
+    others = [] if transposed else [torch.float64, torch.float16]
+    dtype = draw(st.sampled_from([torch.float32, *others]))
     batch = draw(st.sampled_from([(), (1,), (3,)]))
     sizes = draw(st.lists(st.integers(5, 7), min_size=spatial, max_size=spatial))
     seed = draw(st.integers(0, 99))
