@@ -211,6 +211,8 @@ def test_calls_of_old_versions_at_the_newest_opsets(opset):
         lambda op, x: op.at(13).Cast(x, to=ir.DataType.INT64),
         lambda op, x: op.at(11).BitShift(op.const(_INTS), 1, direction="LEFT"),
         lambda op, x: op.at(12).Einsum(x, x, equation="ij,kj->ik"),
+        lambda op, x: op.at(12).Celu(x),
+        lambda op, x: op.at(15).CastLike(x, op.const([1])),
     ):
         expected = run(build(call, {"x": x}, 20), {"x": x}, reference=True)
         agree(call, {"x": x}, opset, expected=expected, reference=True)

@@ -24,8 +24,8 @@ _CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     **{
         name: ([_X], {})
         for name in """Abs Atan Ceil Cos Elu Erf Exp Floor HardSigmoid HardSwish Identity IsInf IsNaN
-        LeakyRelu LpNormalization Mish Neg Round Selu Shape Sigmoid Sign Sin Size Softplus Softsign Tan Tanh Transpose
-        ThresholdedRelu Flatten NonZero EyeLike""".split()
+        LeakyRelu LpNormalization Mish Neg Round Selu Shape Sigmoid Sign Sin Size Softplus Softsign Tan Tanh
+        Transpose ThresholdedRelu Flatten NonZero EyeLike""".split()
     },
     **{name: ([_UNIT], {}) for name in ("Acos", "Asin", "Atanh", "Asinh", "Cosh", "Sinh")},
     **{name: ([_MORE], {}) for name in ("Acosh", "Log", "Reciprocal", "Sqrt", "ReduceLogSum")},

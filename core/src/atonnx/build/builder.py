@@ -105,9 +105,9 @@ class Builder:
         if domain in ("", "ai.onnx"):
             builder = self if version is None else self.at(version)
             return builder._emit("", op_type, *args, outputs=outputs, **attrs)
-        wanted = version if version is not None else self.session.imports.get(domain, 1)
-        if self.session.imports.setdefault(domain, wanted) < wanted:
-            self.session.imports[domain] = wanted
+        known = self.session.domain_version(domain)
+        wanted = known if version is None else version
+        self.session.imports[domain] = max(known, wanted)
         spec = op_spec(domain, op_type, wanted)
         inputs = [None if a is None else self.as_value(a) for a in args]
         if spec is not None:
@@ -225,7 +225,7 @@ class Builder:
                     wanted = ir.DataType.FLOAT
             value = self.as_value(arg, wanted)
             if isinstance(key, str):
-                bound.setdefault(key, value.dtype)  # type: ignore[arg-type]
+                bound.setdefault(key, value.dtype)
             inputs.append(value)
         return inputs, bound
 
