@@ -93,8 +93,21 @@ def test_expressions_of_weights_are_recipes_and_nodes_again(check, write):
     assert any(isinstance(tensor, Derived) for tensor in initializers(made).values())
 
 
+def test_relative_positions_are_looked_up_by_recipe(check):
+    table, index = torch.randn(9, 4), torch.randint(-9, 9, (25,))
+
+    def write(op, v):
+        rows = op.Gather(op.weight("table", table), op.weight("index", index), axis=0)
+        bias = op.Unsqueeze(op.Transpose(op.Reshape(rows, [5, 5, 4]), perm=[2, 0, 1]), [0])
+        return op.Add(v, bias)
+
+    made = check(write, {"v": rand(2, 4, 5, 5)}, {"Add": 1})
+    (stored,) = initializers(made).values()
+    assert isinstance(stored, Derived) and stored.shape.numpy() == (1, 4, 5, 5)
+
+
 def test_what_would_grow_stays_a_node(check):
-    w = torch.randn(64, 64).half()
+    w = torch.randn(512, 512).half()
 
     def write(op, v):
         return op.Add(v, op.ReduceMax(op.Cast(op.weight("w", w), to=1), keepdims=0))

@@ -162,13 +162,16 @@ def where_constant(node: ir.Node, graph: Rewriter) -> bool:
     )
 
 
-@rules.on("Where")
+@rules.on("Not")
 def where_not(node: ir.Node, graph: Rewriter) -> bool:
-    """Where(Not(c), a, b) is Where(c, b, a)."""
-    condition = node.inputs[0]
-    inner = made_by(condition, "Not")
-    if inner is None or condition is None or condition.is_graph_output():
+    """Where(Not(c), a, b) is Where(c, b, a), if nothing else reads the Not."""
+    condition = node.outputs[0]
+    users = list(condition.uses())
+    if not users or condition.is_graph_output():
         return False
-    if any(use.node.op_type != "Where" or use.idx for use in condition.uses()):
+    if any(use.node.op_type != "Where" or use.node.domain or use.idx for use in users):
         return False
-    return graph.become(node, "Where", [inner.inputs[0], node.inputs[2], node.inputs[1]], (), [inner])
+    for use in users:
+        where = use.node
+        graph.become(where, "Where", [node.inputs[0], where.inputs[2], where.inputs[1]], (), [node])
+    return True

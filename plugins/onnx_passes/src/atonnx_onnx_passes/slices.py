@@ -30,7 +30,7 @@ def all_parts(node: ir.Node, graph: Rewriter) -> bool:
         if other.op_type != "Slice" or other.domain or use.idx or other.graph is not node.graph:
             continue
         where = _range(other)
-        if where is not None and where[0] == mine[0]:
+        if where is not None and where[0] == mine[0] and where[1] < where[2]:
             if where[1:] in found or other.outputs[0].is_graph_output():
                 return False
             found[where[1:]] = other

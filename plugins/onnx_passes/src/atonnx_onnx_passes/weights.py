@@ -27,8 +27,9 @@ from atonnx_onnx_passes._values import (
     set_dims,
 )
 
-__all__ = ["Converted", "Elementwise", "FoldWeights", "Joined", "Reshaped", "Sliced", "Taken"]
+__all__ = ["Converted", "Elementwise", "FoldWeights", "Joined", "Reshaped", "Sliced", "Taken", "TakenBy"]
 
+_GROWTH = 1 << 18  # bytes by which one result may be larger than what it is made of
 _FREE = 1 << 10  # bytes up to which a constant may be read by recipes and nodes alike, as often as they like
 
 
@@ -101,6 +102,22 @@ class Taken(Recipe):
     def build(self, tape: ir.tape.Tape, *sources: ir.Value) -> ir.Value:
         """Gather."""
         return tape.op("Gather", [sources[0], _vector(tape, self.rows, "rows")], {"axis": self.axis})
+
+
+@dataclass(frozen=True)
+class TakenBy(Recipe):
+    """Rows of an axis, chosen by the numbers in a buffer, as of positions; sources: weight, numbers."""
+
+    axis: int
+
+    def compute(self, *sources: torch.Tensor) -> torch.Tensor:
+        """torch.index_select, where negative numbers count from the end."""
+        weight, rows = sources
+        return weight.index_select(self.axis, torch.where(rows < 0, rows + weight.shape[self.axis], rows))
+
+    def build(self, tape: ir.tape.Tape, *sources: ir.Value) -> ir.Value:
+        """Gather."""
+        return tape.op("Gather", list(sources), {"axis": self.axis})
 
 
 @dataclass(frozen=True)
@@ -180,8 +197,10 @@ def _recipes(node: ir.Node) -> Made | None:
     if op_type == "Slice":
         return _slice(node, x, dims)
     if op_type == "Gather":
-        rows = constant(node.inputs[1], 1 << 16)
+        rows, chosen = constant(node.inputs[1], 1 << 16), node.inputs[1]
         axis = attribute(node, "axis", 0) % len(dims)
+        if chosen is not None and is_weight(chosen) and len(dims_of(chosen) or ()) == 1:
+            return [(TakenBy(axis), [x, chosen])]
         if rows is None or rows.ndim != 1 or not rows.size or not (abs(rows) < dims[axis]).all():
             return None
         return [(Taken(axis, tuple(int(row) % dims[axis] for row in rows)), [x])]
@@ -225,7 +244,7 @@ class FoldWeights(ir.passes.InPlacePass):
     """Weights by recipe in place of nodes that rearrange them, such as the Transpose of a Linear.
 
     A weight that something else reads as it is stays as it is, since it would be stored twice; the same
-    holds for weights whose recipes give more bytes than they have.
+    holds for weights whose recipes give more bytes than they have, apart from one small result.
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -243,7 +262,8 @@ class FoldWeights(ir.passes.InPlacePass):
                 if out.is_graph_output() or any(use.node not in steps for use in out.uses())
             ]
             sizes = [nbytes(out) for out in results]
-            if not results or min(sizes) < 0 or sum(sizes) > sum(map(nbytes, leaves)) + _FREE:
+            growth = _GROWTH if len(results) == 1 else _FREE
+            if not results or min(sizes) < 0 or sum(sizes) > sum(map(nbytes, leaves)) + growth:
                 continue
             modified |= self._fold(steps, results, leaves, rewriter)
         return ir.passes.PassResult(model, modified)
@@ -273,7 +293,9 @@ class FoldWeights(ir.passes.InPlacePass):
     def _drop_shared(steps: dict[ir.Node, _Step]) -> None:
         """Leave out what reads a weight that others read as it is."""
         checked = set()
-        waiting = [v for step in steps.values() for v in step.sources if v.producer() is None]
+        waiting = list(
+            dict.fromkeys(v for step in steps.values() for v in step.sources if v.producer() is None)
+        )
         while waiting:
             leaf = waiting.pop()
             if leaf in checked or _free(leaf):
