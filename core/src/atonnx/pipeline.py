@@ -18,7 +18,6 @@ from atonnx.build.finish import finish
 from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
-from atonnx.build.spec import register_schema
 from atonnx.build.translator import Translator
 from atonnx.capture import Captured, capture, functional_form
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
@@ -144,9 +143,6 @@ def _convert(
     say: Callable[[str], None],
 ) -> ONNXProgram:
     table = dispatch_table(plugins, opset, prefer).with_custom(custom)
-    for domain in plugins.domains().preferring(prefer or {}).values():
-        for schema in domain.schemas:
-            register_schema(schema)
     for _, program_pass in plugins.program_passes():
         captured.working = program_pass(captured.working)
     translator = _translator(captured, opset, plugins, prefer, table, report)
@@ -185,6 +181,7 @@ def _translator(
         OpsetTable(plugins.opset_rows(), prefer),
         facts=facts,
         axis_names=captured.axis_names,
+        domains=plugins.domains().preferring(prefer or {}),
     )
     decompositions = plugins.decompositions()
     decomposer = Decomposer(

@@ -13,12 +13,14 @@ import onnx_ir as ir
 import sympy
 
 from atonnx.build.sizes import SizeFacts, SymSize, invert, text
+from atonnx.build.spec import register_schema
 from atonnx.build.value import Dims, Value
 
 if TYPE_CHECKING:
     from atonnx.build.builder import Builder
     from atonnx.build.metadata import Origin
     from atonnx.dispatch import OpsetTable
+    from atonnx.plugins import DomainInfo
 
 __all__ = ["NEWEST_OPSET", "Scope", "Session"]
 
@@ -114,11 +116,13 @@ class Session:
         *,
         facts: SizeFacts | None = None,
         axis_names: Mapping[sympy.Symbol, str] | None = None,
+        domains: Mapping[str, DomainInfo] | None = None,
     ) -> None:
         self.opset = opset
         self.opset_table = opset_table
         self.facts = facts if facts is not None else SizeFacts({})
         self.axis_names = dict(axis_names or {})
+        self._domains = domains if domains is not None else {}
         self.root = Scope(self, "graph")
         self.imports: dict[str, int] = {"": opset}
         self.functions: dict[Any, ir.Function] = {}
@@ -153,6 +157,19 @@ class Session:
         self._names[name] = count
         self._names[candidate] = 0
         return candidate
+
+    def domain_version(self, domain: str) -> int:
+        """The version to import of a domain; its schemas are known from now on.
+
+        Raises:
+            PluginConflictError: two plugins have a domain of that name.
+        """
+        if domain not in self.imports:
+            info = self._domains.get(domain)
+            for schema in info.schemas if info is not None else ():
+                register_schema(schema)
+            self.imports[domain] = info.version if info is not None else 1
+        return self.imports[domain]
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keep names for the inputs and outputs that the user named."""

@@ -199,8 +199,8 @@ class Translator:
             self._check_once(row, target)
             return row
         name = self.name(target)
-        distribution = self._distribution_of(name)
-        if distribution is not None and distribution not in self._loaded:
+        distribution = self._absent_pack(target)
+        if distribution is not None:
             return Refusal(f"the plugin that has it is not installed: pip install {distribution}")
         if is_complex and self.table.find(name, view, False) is not None:
             real = Refusal("its row does not take complex operands")
@@ -210,6 +210,16 @@ class Translator:
         if isinstance(decomposed, Refusal):
             return Refusal("; ".join(r for r in (real.reason, decomposed.reason) if r))
         return decomposed
+
+    def _absent_pack(self, target: Any) -> str | None:
+        """The distribution that has the operator's row, or its functional form's, and is not loaded."""
+        names = [self.name(target)]
+        if isinstance(target, OpOverload) and target._schema.is_mutable:
+            functional = self.functional(target)
+            if functional is not None:
+                names.append(self.name(functional))
+        packs = (self._distribution_of(name) for name in names)
+        return next((pack for pack in packs if pack is not None and pack not in self._loaded), None)
 
     def functional(self, target: OpOverload) -> OpOverload | None:
         """The overload whose row serves an in-place or ``out=`` one."""
@@ -227,9 +237,7 @@ class Translator:
         found = []
         for op, uses in sorted(missing.items()):
             sources = tuple(dict.fromkeys(filter(None, (user_source(node) for node, _ in uses))))
-            distribution = self._distribution_of(op)
-            if distribution in self._loaded:
-                distribution = None
+            distribution = self._absent_pack(uses[0][0].target)
             found.append(MissingOp(op, len(uses), sources, uses[0][1], distribution))
         names = ", ".join(item.op for item in found)
         count = "1 operator has" if len(found) == 1 else f"{len(found)} operators have"
