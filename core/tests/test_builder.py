@@ -278,6 +278,18 @@ def test_a_function_imports_what_it_reads_and_holds_its_constants():
     assert [node.op_type for node in function].count("Constant") == 2
 
 
+def test_a_function_of_onnxs_own_domain_gets_one_of_ours():
+    @onnxscript.script(opset18)
+    def doubled(x: FLOAT[...]) -> FLOAT[...]:
+        return opset18.Add(x, x)
+
+    made = session(20, same_for_tests())
+    x = made.root.add_input("x", ir.DataType.FLOAT, (3,))
+    (got,) = run(made, [builder(made).function(doubled, x)], {"x": np.ones(3, np.float32)})
+    assert got.tolist() == [2, 2, 2]
+    assert {function.domain for function in made.functions.values()} == {"pkg.atonnx.functions"}
+
+
 def test_a_value_from_outside_becomes_an_input_of_the_function():
     from atonnx.build.scope import Scope
 

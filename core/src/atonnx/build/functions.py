@@ -13,6 +13,8 @@ from atonnx.build.scope import Scope
 if TYPE_CHECKING:
     from atonnx.build.builder import Builder
 
+_DOMAIN = "pkg.atonnx.functions"
+
 __all__ = ["bind_script", "call_function", "inline_script"]
 
 
@@ -81,7 +83,6 @@ def call_function(op: Builder, function: Any, args: Sequence[Any], kwargs: Mappi
     made = op.session.functions.get(key)
     if made is None:
         made = op.session.functions[key] = _build(op, parsed, values, attributes, len(op.session.functions))
-    op.session.imports.setdefault(parsed.domain, 1)
     outputs = made.outputs
     results = op._node(
         made.domain,
@@ -89,7 +90,7 @@ def call_function(op: Builder, function: Any, args: Sequence[Any], kwargs: Mappi
         values,
         [],
         [output.dtype for output in outputs],
-        op.session.imports[parsed.domain],
+        op.session.domain_version(made.domain),
     )
     for result, output in zip(results, outputs, strict=True):
         sizes = output.dims  # type: ignore[attr-defined]
@@ -113,4 +114,6 @@ def _build(
         scope.graph.outputs.append(builder.Identity(value) if outside else value)
     scope.graph.opset_imports.update(op.session.imports)
     name = parsed.name if number == 0 else f"{parsed.name}_{number}"
-    return ir.Function(parsed.domain, name, graph=scope.graph, attributes=())
+    # ONNX's own domain may not hold functions, which script(opset18) would put there.
+    domain = _DOMAIN if parsed.domain in ("", "ai.onnx") else parsed.domain
+    return ir.Function(domain, name, graph=scope.graph, attributes=())
