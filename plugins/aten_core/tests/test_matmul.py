@@ -127,7 +127,10 @@ def test_a_fraction_times_integers_is_refused() -> None:
         ("bn,anm,bm->ba", [(2, 3), (4, 3, 5), (2, 5)]),
         ("Ab,bC->AC", [(2, 3), (3, 4)]),
         ("b...->...b", [(2, 3, 4)]),
+        ("...a,...a", [(3, 4), (2, 3, 4)]),
+        ("ij,ij->i", [(2, 3), (1, 3)]),
     ],
 )
 def test_einsum(opset: int, equation: str, shapes: list[tuple[int, ...]]) -> None:
-    kit.check_op(aten.einsum.default, equation, [torch.randn(s) for s in shapes], opset=opset)
+    tensors = [torch.randn(s) for s in shapes]
+    kit.check_op(aten.einsum.default, equation, tensors, opset=opset, dynamic=opset > 11)

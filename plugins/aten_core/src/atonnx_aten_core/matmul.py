@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,36 +19,45 @@ aten = torch.ops.aten
 table = Table(__name__)
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64)
+
+
+def _product(op: Builder, a: Value, b: Value) -> Value:
+    """MatMul, which takes no narrow integers: int32 wraps around to the same."""
+    if a.dtype in _FLOATS or a.dtype in _INTEGERS:
+        return op.MatMul(a, b)
+    wide = [op.cast(x, ir.DataType.INT32) for x in (a, b)]
+    return op.cast(op.MatMul(*wide), a.dtype)
 
 
 @table.translate(aten.matmul.default, aten.linalg_matmul.default)
 def matmul(op: Builder, self: Value, other: Value) -> Value:
     """MatMul."""
-    return op.MatMul(self, other)
+    return _product(op, self, other)
 
 
 @table.translate(aten.mm.default, aten.bmm.default)
 def mm(op: Builder, self: Value, mat2: Value) -> Value:
     """MatMul."""
-    return op.MatMul(self, mat2)
+    return _product(op, self, mat2)
 
 
 @table.translate(aten.mv.default)
 def mv(op: Builder, self: Value, vec: Value) -> Value:
     """MatMul."""
-    return op.MatMul(self, vec)
+    return _product(op, self, vec)
 
 
 @table.translate(aten.dot.default)
 def dot(op: Builder, self: Value, tensor: Value) -> Value:
     """MatMul of two vectors."""
-    return op.MatMul(self, tensor)
+    return _product(op, self, tensor)
 
 
 @table.translate(aten.vdot.default)
 def vdot(op: Builder, self: Value, other: Value) -> Value:
     """MatMul of two real vectors."""
-    return op.MatMul(self, other)
+    return _product(op, self, other)
 
 
 @table.translate(aten.inner.default)
@@ -56,10 +66,10 @@ def inner(op: Builder, self: Value, other: Value) -> Value:
     if self.rank == 0 or other.rank == 0:
         return op.Mul(self, other)
     if other.rank == 1:
-        return op.MatMul(self, other)
+        return _product(op, self, other)
     *rows, depth = other.dims or ()
     flat = op.reshape(other, (numel(rows), depth))
-    return op.reshape(op.MatMul(self, op.Transpose(flat, perm=[1, 0])), op.out.dims)
+    return op.reshape(_product(op, self, op.Transpose(flat, perm=[1, 0])), op.out.dims)
 
 
 @table.translate(aten.outer.default)
@@ -75,7 +85,7 @@ def addmm(op: Builder, self: Value, mat1: Value, mat2: Value, *, beta: Any = 1, 
     if mat1.dtype in _FLOATS and _fits(mat1.dtype, alpha) and _fits(mat1.dtype, beta):
         added = None if beta == 0 else self
         return op.Gemm(mat1, mat2, added, alpha=float(alpha), beta=float(beta) if added is not None else None)
-    return _sum(op, self, op.MatMul(mat1, mat2), beta, alpha)
+    return _sum(op, self, _product(op, mat1, mat2), beta, alpha)
 
 
 def _fits(dtype: ir.DataType | None, factor: Any) -> bool:
@@ -115,20 +125,22 @@ def baddbmm(
     op: Builder, self: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1
 ) -> Value:
     """MatMul, Mul, Add."""
-    return _sum(op, self, op.MatMul(batch1, batch2), beta, alpha)
+    return _sum(op, self, _product(op, batch1, batch2), beta, alpha)
 
 
 @table.translate(aten.addbmm.default)
 def addbmm(op: Builder, self: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """MatMul, summed over the batch, Mul, Add."""
-    product = op.ReduceSum(op.MatMul(batch1, batch2), [0], keepdims=0)
+    product = _product(op, batch1, batch2)
+    wide = product if product.dtype in _FLOATS else op.cast(product, ir.DataType.INT64)
+    product = op.cast(op.ReduceSum(wide, [0], keepdims=0), product.dtype)
     return _sum(op, self, product, beta, alpha)
 
 
 @table.translate(aten.addmv.default)
 def addmv(op: Builder, self: Value, mat: Value, vec: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """MatMul, Mul, Add."""
-    return _sum(op, self, op.MatMul(mat, vec), beta, alpha)
+    return _sum(op, self, _product(op, mat, vec), beta, alpha)
 
 
 @table.translate(aten.chain_matmul.default)
@@ -136,7 +148,7 @@ def chain_matmul(op: Builder, matrices: Sequence[Value]) -> Value:
     """MatMul, one after the other."""
     product = matrices[0]
     for matrix in matrices[1:]:
-        product = op.MatMul(product, matrix)
+        product = _product(op, product, matrix)
     return product
 
 
@@ -144,8 +156,36 @@ def chain_matmul(op: Builder, matrices: Sequence[Value]) -> Value:
 def einsum(
     op: Builder, equation: str, tensors: Sequence[Value], *, path: Sequence[int] | None = None
 ) -> Value:
-    """Einsum; below opset 12, which has none, the decomposition into MatMul is taken."""
-    return op.Einsum(*tensors, equation=equation.replace(" ", ""))
+    """Einsum; below opset 12, which has none, the decomposition into MatMul is taken.
+
+    It is taken as well where a size of 1 meets another: torch broadcasts, Einsum does not.
+    """
+    terms, result = _spelled_out(equation, [x.rank for x in tensors])
+    sizes: dict[str, set[Any]] = {}
+    for term, x in zip(terms, tensors, strict=True):
+        for label, size in zip(term, x.dims or (), strict=True):
+            sizes.setdefault(label, set()).add(size)
+    if any(1 in found and len(found) > 1 for found in sizes.values()):
+        return op.decompose()
+    return op.Einsum(*tensors, equation=f"{','.join(terms)}->{result}")
+
+
+def _spelled_out(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The terms and the result of an equation, with letters in place of ellipses."""
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    terms = given.split(",")
+    free = [letter for letter in string.ascii_letters if letter not in equation]
+    counts = [
+        rank - len(term.replace("...", "")) if "..." in term else 0
+        for term, rank in zip(terms, ranks, strict=True)
+    ]
+    shared = "".join(free[: max(counts)])
+    terms = [term.replace("...", shared[len(shared) - n :]) for term, n in zip(terms, counts, strict=True)]
+    if arrow:
+        return terms, result.replace("...", shared)
+    letters = "".join(terms)
+    once = sorted(c for c in set(letters) - set(shared) if letters.count(c) == 1)
+    return terms, shared + "".join(once)
 
 
 def samples() -> list[Any]:

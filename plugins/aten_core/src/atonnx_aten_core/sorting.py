@@ -28,12 +28,12 @@ def _top(
     op: Builder, x: Value, k: Any, dim: int, largest: bool, in_order: bool = True
 ) -> tuple[Value, Value]:
     """The first ``k`` along an axis, equal ones in their order, and where they were."""
-    flat = x if x.rank else op.reshape(x, (1,))
-    axis = axis_of(dim, flat.rank)
-    wide = op.cast(flat, ir.DataType.INT32) if x.dtype in _NARROW else flat
-    values, indices = op.TopK(wide, [k], axis=axis, largest=int(largest), sorted=int(in_order))
     if not x.rank:
-        values, indices = op.reshape(values, ()), op.reshape(indices, ())
+        return x, op.const(0, ir.DataType.INT64)
+    wide = op.cast(x, ir.DataType.INT32) if x.dtype in _NARROW else x
+    values, indices = op.TopK(
+        wide, [k], axis=axis_of(dim, x.rank), largest=int(largest), sorted=int(in_order)
+    )
     return op.cast(values, x.dtype), indices
 
 
