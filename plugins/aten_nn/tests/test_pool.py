@@ -10,6 +10,7 @@ aten = torch.ops.aten
 MAX = (aten.max_pool1d, aten.max_pool2d, aten.max_pool3d)
 INDEXED = (aten.max_pool1d_with_indices, aten.max_pool2d_with_indices, aten.max_pool3d_with_indices)
 AVERAGE = (aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d)
+ADAPTIVE_MAX = (aten.adaptive_max_pool1d, aten.adaptive_max_pool2d, aten.adaptive_max_pool3d)
 ADAPTIVE = (aten.adaptive_avg_pool1d, aten.adaptive_avg_pool2d, aten.adaptive_avg_pool3d)
 
 
@@ -65,6 +66,17 @@ def test_adaptive_avg_pool_has_torchs_windows_at_every_size(data, opset, spatial
     other = torch.randn(*x.shape[:-1], x.shape[-1] + 4, dtype=x.dtype)
     also = [(other, counts)] if dynamic else []
     kit.check_op(ADAPTIVE[spatial - 1].default, x, counts, opset=opset, dynamic=dynamic, also=also, atol=1e-5)
+
+
+@given(data=st.data(), opset=kit.opsets(), spatial=st.integers(1, 3), dynamic=st.booleans())
+def test_adaptive_max_pool_and_its_places(data, opset, spatial, dynamic):
+    x = data.draw(inputs(spatial))
+    counts = [data.draw(st.integers(1, 6)) for _ in range(spatial)]
+    other = torch.randn(*x.shape[:-1], x.shape[-1] + 4, dtype=x.dtype)
+    also = [(other, counts)] if dynamic else []
+    overload = ADAPTIVE_MAX[spatial - 1].default
+    for outputs in ((0,), (0, 1)):
+        kit.check_op(overload, x, counts, opset=opset, dynamic=dynamic, also=also, outputs=outputs)
 
 
 def test_adaptive_windows_that_are_alike_are_one_node():

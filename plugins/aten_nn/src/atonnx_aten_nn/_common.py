@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,11 +54,12 @@ def known(op: Builder, size: Any, what: str) -> int:
 def used(op: Builder, index: int) -> bool:
     """Whether somebody reads the node's result of that index."""
     node = op.origin.fx
-    return node is None or any(index in user.args for user in node.users) or _is_output(node)
-
-
-def _is_output(node: Any) -> bool:
-    return any(user.op == "output" for user in node.users)
+    if node is None:
+        return True
+    return any(
+        user.op == "output" or (user.target is operator.getitem and user.args[1] == index)
+        for user in node.users
+    )
 
 
 def filled(op: Builder, number: float, sizes: Sequence[Any], dtype: Any) -> Value:

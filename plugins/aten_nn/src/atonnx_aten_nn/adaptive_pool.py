@@ -10,7 +10,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import HALVES, D, sizes_of, spread
+from atonnx_aten_nn._common import HALVES, D, sizes_of, spread, used
 from atonnx_aten_nn.pool import batched
 
 aten = torch.ops.aten
@@ -133,6 +133,62 @@ def adaptive_avg_pool3d(op: Builder, self: Value, output_size: Sequence[Any]) ->
     return _average(op, self, output_size, 3)
 
 
+# --------------------------------------------------------------------- maximum
+
+
+def _maximum(op: Builder, x: Value, output_size: Sequence[Any], spatial: int) -> tuple[Value, Value | None]:
+    """What a short window repeats does not change its maximum, so that all places may count."""
+    sizes = sizes_of(x)[-spatial:]
+    wanted = spread(output_size, spatial)
+    indices = used(op, 1)
+    if not indices and all(isinstance(count, int) and count == 1 for count in wanted):
+        return op.ReduceMax(x, list(range(-spatial, 0)), keepdims=1), None
+    plans = [_regular(size, count) for size, count in zip(sizes, wanted, strict=True)]
+    if not indices and all(plan is not None for plan in plans):
+        x, single = batched(op, x, spatial)
+        kernel, strides = zip(*[plan for plan in plans if plan is not None], strict=True)
+        y = op.MaxPool(x, kernel_shape=kernel, strides=strides)
+        return (op.Squeeze(y, [0]) if single else y), None
+    place = _flat_places(op, x, sizes) if indices else None
+    for i in reversed(range(spatial)):
+        axis = x.rank - spatial + i
+        parts = windows(op, x, axis, wanted[i])[0]
+        if place is None:
+            x = op.ReduceMax(parts, [axis + 1], keepdims=0)
+            continue
+        first = op.ArgMax(parts, axis=axis + 1, keepdims=1)
+        found = windows(op, place, axis, wanted[i])[0]
+        x = op.Squeeze(op.GatherElements(parts, first, axis=axis + 1), [axis + 1])
+        place = op.Squeeze(op.GatherElements(found, first, axis=axis + 1), [axis + 1])
+    return x, place
+
+
+def _flat_places(op: Builder, x: Value, sizes: Sequence[Any]) -> Value:
+    """For each element its number in its channel."""
+    count: Any = 1
+    for size in sizes:
+        count = size * count
+    return op.expand(op.reshape(op.Range(0, op.size(count), 1), sizes), sizes_of(x))
+
+
+@table.translate(aten.adaptive_max_pool1d.default)
+def adaptive_max_pool1d(op: Builder, self: Value, output_size: Sequence[int]) -> tuple[Value, Value | None]:
+    """MaxPool where all windows are alike, else ReduceMax over a Gather of the windows."""
+    return _maximum(op, self, output_size, 1)
+
+
+@table.translate(aten.adaptive_max_pool2d.default)
+def adaptive_max_pool2d(op: Builder, self: Value, output_size: Sequence[int]) -> tuple[Value, Value | None]:
+    """MaxPool where all windows are alike, else ReduceMax over a Gather of the windows."""
+    return _maximum(op, self, output_size, 2)
+
+
+@table.translate(aten.adaptive_max_pool3d.default)
+def adaptive_max_pool3d(op: Builder, self: Value, output_size: Sequence[int]) -> tuple[Value, Value | None]:
+    """MaxPool where all windows are alike, else ReduceMax over a Gather of the windows."""
+    return _maximum(op, self, output_size, 3)
+
+
 def samples() -> list[Any]:
     """A call of each row."""
     from atonnx.testing import OpSample
@@ -148,4 +204,8 @@ def samples() -> list[Any]:
         *(OpSample(o, one(2, 1, 1), expect="GlobalAveragePool:1!") for o in two),
         *(OpSample(o, one(2, 3, 5)) for o in two),
         *(OpSample(o, one(3, 1, 2, 3)) for o in three),
+        OpSample(aten.adaptive_max_pool1d.default, one(1, 3)),
+        OpSample(aten.adaptive_max_pool2d.default, one(2, 3, 5)),
+        OpSample(aten.adaptive_max_pool2d.default, one(2, 3, 5), options={"outputs": (0,)}),
+        OpSample(aten.adaptive_max_pool3d.default, one(3, 1, 2, 3)),
     ]
