@@ -100,3 +100,25 @@ def test_repeat_interleave_by_a_tensor(opset: int, repeats: list[int], dtype: to
     x = kit.make_tensor(dtype, (2, len(repeats)))
     kit.check_op(aten.repeat_interleave.Tensor, counts, opset=opset)
     kit.check_op(aten.repeat_interleave.self_Tensor, x, counts, 1, opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=NUMBERS,
+    shape=kit.shapes(max_rank=3, min_side=1),
+    seed=st.integers(0, 99),
+    keep=st.booleans(),
+    data=st.data(),
+)
+def test_median(opset: int, dtype: torch.dtype, shape: Any, seed: int, keep: bool, data: Any) -> None:
+    opset = fit(opset, dtype)
+    x = distinct(dtype, shape, seed)
+    kit.check_op(aten.median.default, x, opset=opset)
+    kit.check_op(aten.median.dim, x, data.draw(kit.dims(x.dim())), keep, opset=opset)
+
+
+def test_the_median_of_what_holds_nan_is_nan() -> None:
+    x = torch.tensor([[1.0, float("nan"), 0.0, float("nan")], [3.0, 1.0, 2.0, 0.0]])
+    kit.check_op(aten.median.default, x)
+    kit.check_op(aten.median.dim, x, 1)
+    kit.check_op(aten.median.dim, x, 0, True)
