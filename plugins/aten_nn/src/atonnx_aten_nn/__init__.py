@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "linear",
     "norm",
     "pool",
+    "resize",
     "rnn",
     "softmax",
 )
