@@ -20,6 +20,7 @@ from atonnx_aten_core._axes import arange, dims_of
 aten = torch.ops.aten
 
 __all__ = [
+    "UNROLLED",
     "Index",
     "Lines",
     "Num",
@@ -347,13 +348,15 @@ def repeat(
     *,
     backward: bool = False,
     going: Callable[..., Value] | None = None,
+    unroll: int = UNROLLED,
 ) -> list[Any]:
     """``state = step(op, k, *state)`` for k = 0, 1, … or, ``backward``, from the last one down to 0.
 
-    ``count`` may be a value. A few steps are written out; more, or as many as a dynamic size, become a
-    Loop. ``going(op, *state)`` tells after each step whether to go on. The state's sizes stay as they are.
+    ``count`` may be a value. Up to ``unroll`` steps are written out; more, or as many as a dynamic size,
+    become a Loop. ``going(op, *state)`` tells after each step whether to go on. The state's sizes stay as
+    they are.
     """
-    if isinstance(count, int) and (count <= UNROLLED and going is None or not count):
+    if isinstance(count, int) and (count <= unroll and going is None or not count):
         for k in range(count)[::-1] if backward else range(count):
             state = step(op, k, *state)
         return list(state)
@@ -379,4 +382,4 @@ def used(op: Builder, index: int) -> bool:
     node = op.origin.fx
     if node is None:
         return True
-    return any(index in user.args or user.op == "output" for user in node.users)
+    return any(user.op == "output" or index in user.args and user.users for user in node.users)

@@ -12,6 +12,7 @@ from atonnx.build.sizes import smin
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import arange
 from atonnx_aten_core._linalg import (
+    UNROLLED,
     Index,
     Lines,
     Num,
@@ -30,7 +31,7 @@ aten = torch.ops.aten
 table = Table(__name__)
 
 
-def reflected(op: Builder, a: Num) -> tuple[Num, Num]:
+def reflected(op: Builder, a: Num, *, unroll: int = UNROLLED) -> tuple[Num, Num]:
     """R above the vectors of the reflections, and their factors, as LAPACK's geqrf has them."""
     *batch, m, n = a.dims
     rows, columns = Lines(op, m, -2), Lines(op, n, -1)
@@ -61,7 +62,7 @@ def reflected(op: Builder, a: Num) -> tuple[Num, Num]:
         a = rest.where(columns.after(op, k), kept.where(columns.at(op, k), a))
         return a, factor.squeezed(-1).where(op.Equal(turns, k), factors)
 
-    packed, factors = repeat(op, count, step, [a, zeros(op, a, (*batch, count))])
+    packed, factors = repeat(op, count, step, [a, zeros(op, a, (*batch, count))], unroll=unroll)
     return packed, factors
 
 
@@ -70,7 +71,9 @@ def zero_of(x: Num) -> list[Value]:
     return [] if x.im is None else [x.op.Sub(x.im, x.im)]
 
 
-def multiplied(op: Builder, packed: Num, factors: Num, c: Num, *, adjoint: bool = False) -> Num:
+def multiplied(
+    op: Builder, packed: Num, factors: Num, c: Num, *, adjoint: bool = False, unroll: int = UNROLLED
+) -> Num:
     """The product of the orthogonal factor, or its adjoint, with ``c``, which has all batch axes."""
     rows = Lines(op, packed.dims[-2], -2)
 
@@ -81,7 +84,7 @@ def multiplied(op: Builder, packed: Num, factors: Num, c: Num, *, adjoint: bool 
         factor = factors.on(op).pick(k, -1).each(lambda part: op.Unsqueeze(part, [-1]))
         return [c - vector * ((factor.conj() if adjoint else factor) * seen)]
 
-    (made,) = repeat(op, factors.dims[-1], step, [c], backward=not adjoint)
+    (made,) = repeat(op, factors.dims[-1], step, [c], backward=not adjoint, unroll=unroll)
     product: Num = made
     return product
 

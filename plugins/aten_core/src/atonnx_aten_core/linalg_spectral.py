@@ -25,6 +25,7 @@ from atonnx_aten_core._linalg import (
     eye,
     first,
     numbers,
+    out_dims,
     repeat,
     sized,
     spread,
@@ -42,6 +43,7 @@ DOUBLE, INT64 = ir.DataType.DOUBLE, ir.DataType.INT64
 _ROUNDS = 30
 # Pairs this near to orthogonal are left as they are.
 _SMALL = 1e-14
+_NOISE = 1e-34
 
 
 class _Pairs:
@@ -83,7 +85,7 @@ def _rotation(
     tangent = op.Div(sign, op.Add(op.Abs(slope), op.Sqrt(op.Add(op.Mul(slope, slope), 1))))
     tangent = op.Where(none, 0, tangent)
     cosine = op.Reciprocal(op.Sqrt(op.Add(op.Mul(tangent, tangent), 1)))
-    return cosine, cross.conj() * op.Div(op.Mul(tangent, cosine), over)
+    return cosine, (cross.conj() / over) * op.Mul(tangent, cosine)
 
 
 def _turn(x: Num, partner: Value, axis: int, cosine: Value, sine: Num) -> Num:
@@ -142,11 +144,10 @@ def eigen(op: Builder, a: Num, vectors: bool) -> tuple[Value, Num | None]:
 
 
 def _sorted(op: Builder, x: Num, order: Value) -> Num:
-    """Columns in an order that differs between matrices."""
-    *batch, m, _ = x.dims
-    dims = (*batch, m, (order.dims or ())[-1])
-    index = op.expand(op.Unsqueeze(order, [-2]), dims)
-    return x.each(lambda part: sized(op.GatherElements(part, index, axis=-1), dims))
+    """Columns in an order that differs between matrices: a product with ones, which takes every size."""
+    column = op.Unsqueeze(arange(op, x.dims[-1]), [1])
+    chosen = op.cast(op.Equal(column, op.Unsqueeze(order, [-2])), DOUBLE)
+    return x.each(lambda part: sized(op.MatMul(part, chosen), x.dims))
 
 
 def singular(op: Builder, a: Num, vectors: bool, full: bool = False) -> tuple[Value, Num | None, Num | None]:
@@ -158,6 +159,8 @@ def singular(op: Builder, a: Num, vectors: bool, full: bool = False) -> tuple[Va
     a = a.cast(DOUBLE)
     pairs = _Pairs(op, n)
     count = smin(m, n)
+    # Columns that are zero but for rounding never become orthogonal.
+    noise = op.Mul(op.ReduceSum(a.square(), [-2, -1], keepdims=1), _NOISE)
 
     def step(op: Builder, k: Index, w: Num, *rest: Any) -> Sequence[Any]:
         *basis, quiet = rest
@@ -166,7 +169,7 @@ def singular(op: Builder, a: Num, vectors: bool, full: bool = False) -> tuple[Va
         here = op.ReduceSum(w.square(), [-2], keepdims=1)
         there = op.Gather(here, partner, axis=-1)
         cross = (w.conj() * other).total(-2).where(op.Not(op.Equal(partner, pairs.line)))
-        limit = op.Mul(op.Sqrt(op.Mul(here, there)), _SMALL)
+        limit = op.Add(op.Mul(op.Sqrt(op.Mul(here, there)), _SMALL), noise)
         cosine, sine = _rotation(op, pairs, partner, here, there, cross)
         basis = [_turn(v, partner, -1, cosine, sine) for v in basis]
         loud = op.Greater(cross.size(), limit)
@@ -181,8 +184,8 @@ def singular(op: Builder, a: Num, vectors: bool, full: bool = False) -> tuple[Va
     if not basis:
         return values, None, None
     # Reflections make all columns orthonormal, also where a singular value is zero.
-    packed, factors = reflected(op, _sorted(op, w, order))
-    u = multiplied(op, packed, factors, eye(op, a, m, m if full else count, batch))
+    packed, factors = reflected(op, _sorted(op, w, order), unroll=0)
+    u = multiplied(op, packed, factors, eye(op, a, m, m if full else count, batch), unroll=0)
     on = op.cast(eye(op, Num(op, a.re), m, n).re, ir.DataType.BOOL)
     heads = op.ReduceSum(op.Where(on, packed.re, 0), [-2], keepdims=1)
     v = _sorted(op, basis[0], order) * op.Where(op.Less(heads, 0), op.const(-1.0, DOUBLE), 1)
@@ -305,6 +308,8 @@ def linalg_pinv(
 ) -> Value:
     """The reciprocals of the singular values that are not nearly zero."""
     a = numbers(op, self)
+    if 0 in a.dims:
+        return spread(zeros(op, a, ()), out_dims(op)).value()
     if hermitian:
         values, u = eigen(op, _hermitian(op, a), True)
         v, sizes = u, op.Abs(values)
