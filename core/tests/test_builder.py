@@ -206,6 +206,15 @@ def test_minus_one_is_not_used_where_another_size_may_be_zero():
     assert got.shape == (0, 3, 2)
 
 
+def test_a_size_that_is_zero_at_run_time_does_not_copy_the_inputs():
+    made = session()
+    x = made.root.add_input("x", ir.DataType.FLOAT, (SymSize(S0), 1, SymSize(S1)))
+    made.root.root_tensor(x)
+    y = builder(made).reshape(x, (SymSize(S1), SymSize(S0)))
+    (got,) = run(made, [y], {"x": np.zeros((2, 1, 0), np.float32)})
+    assert got.shape == (0, 2)
+
+
 def test_a_static_zero_size_is_kept():
     made = session()
     x = made.root.add_input("x", ir.DataType.FLOAT, (SymSize(S0), 0))

@@ -497,7 +497,9 @@ class Builder:
                 if hole is None or nonzero:
                     form = [-1 if i == hole else 0 if i in copied else d for i, d in enumerate(target)]
                     return self._done(self.Reshape(x, form), target)
-        return self._done(self.Reshape(x, self.shape(target), allowzero=1 if zero else None), target)
+        nonzero = all(self.session.facts.provably_nonzero(target[i].expr) for i in symbolic)
+        allowzero = None if nonzero and not zero else 1
+        return self._done(self.Reshape(x, self.shape(target), allowzero=allowzero), target)
 
     def expand(self, x: Value, dims: Sequence[Any]) -> Value:
         """Expand to sizes; a size that ``x`` has already is left to broadcasting."""

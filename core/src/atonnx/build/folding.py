@@ -12,6 +12,11 @@ __all__ = ["fold_constants"]
 
 LIMIT = 1 << 20  # bytes of a folded result, unless its inputs are larger
 
+# Of their tensor argument they read the shape and dtype only.
+_SHAPE_ONLY = {
+    f"aten::{name}" for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+}
+
 
 def fold_constants(
     graph: torch.fx.Graph,
@@ -28,19 +33,31 @@ def fold_constants(
         if node.op != "call_function" or node in excluded or node in folded:
             continue
         inputs = node.all_input_nodes
-        if any(n not in folded for n in inputs) or not _foldable(node):
+        known = {n: folded[n] for n in inputs if n in folded}
+        if getattr(node.target, "_name", "") in _SHAPE_ONLY and inputs[:1] == [node.args[0]]:
+            known.setdefault(inputs[0], _stand_in(inputs[0]))
+        if any(known.get(n) is None for n in inputs) or not _foldable(node):
             continue
-        args = torch.fx.map_arg(node.args, lambda n: folded[n])
-        kwargs = dict(torch.fx.map_arg(dict(node.kwargs), lambda n: folded[n]))
+        args = torch.fx.map_arg(node.args, known.__getitem__)
+        kwargs = dict(torch.fx.map_arg(dict(node.kwargs), known.__getitem__))
         if "device" in kwargs:
             kwargs["device"] = "cpu"
         value = _evaluate(node, args, kwargs)
         if value is None:
             continue
-        budget = max(LIMIT, sum(_nbytes(folded[n]) for n in inputs))
+        budget = max(LIMIT, sum(_nbytes(folded.get(n)) for n in inputs))
         if _nbytes(value) <= budget:
             folded[node] = value
     return folded
+
+
+def _stand_in(node: torch.fx.Node) -> torch.Tensor | None:
+    """A tensor of the node's shape without data of its own; None where the shape is not static."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or not all(isinstance(s, int) for s in value.shape):
+        return None
+    with unset_fake_temporarily():
+        return torch.zeros((), dtype=value.dtype).expand(value.shape)
 
 
 def _foldable(node: torch.fx.Node) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from atonnx.build._torch import OpOverload
 from atonnx.build.scope import NEWEST_OPSET
 from atonnx.dispatch import MIN_OPSET, OpsetRow, Translation, check_row, target_name
 from atonnx.errors import OnnxExporterError, PluginError
@@ -119,7 +120,7 @@ def _is_written(overload: Any) -> bool:
 
 def _has_own_result(overload: Any) -> bool:
     """Whether it is an overload that computes something, not in place."""
-    is_overload = isinstance(overload, torch._ops.OpOverload)
+    is_overload = isinstance(overload, OpOverload)
     return is_overload and not _is_written(overload) and bool(overload._schema.returns)
 
 

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils import _pytree as pytree
 
-__all__ = ["deregister", "is_registered", "is_traced", "original_kernel"]
+__all__ = ["is_registered", "is_traced", "original_kernel"]
 
 
 def is_traced(args: Sequence[Any]) -> bool:
@@ -31,9 +31,3 @@ def is_registered(cls: type) -> bool:
     """Whether pytrees take instances of the class apart."""
     return cls in pytree.SUPPORTED_NODES
 
-
-def deregister(cls: type) -> None:
-    """Let pytrees take instances of the class as leaves again."""
-    pytree._deregister_pytree_node(cls)
-    torch.fx._pytree.SUPPORTED_NODES.pop(cls, None)
-    torch.fx._pytree.SUPPORTED_NODES_EXACT_MATCH.pop(cls, None)

@@ -15,7 +15,7 @@ import torch
 
 from atonnx.capture._torch import replaced_kernels
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._torch import deregister, is_registered, is_traced, original_kernel
+from atonnx_aten_nn._torch import is_registered, is_traced, original_kernel
 
 __all__ = ["refused_packed_sequences", "transformers_caches", "whole_recurrent_layers"]
 
@@ -108,7 +108,10 @@ def whole_recurrent_layers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def transformers_caches() -> Iterator[None]:
-    """A ``DynamicCache`` among the inputs or outputs is taken apart, where transformers is in use."""
+    """A ``DynamicCache`` among the inputs or outputs is taken apart, where transformers is in use.
+
+    The registration stays: the exported program is called with such objects too.
+    """
     caches = sys.modules.get("transformers.cache_utils")
     cls = getattr(caches, "DynamicCache", None)
     if cls is None or is_registered(cls):
@@ -120,8 +123,4 @@ def transformers_caches() -> Iterator[None]:
         yield
         return
     register_dynamic_cache_export_support()
-    try:
-        yield
-    finally:
-        if is_registered(cls):
-            deregister(cls)
+    yield
