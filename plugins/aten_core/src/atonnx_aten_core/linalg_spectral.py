@@ -212,23 +212,24 @@ def _nothing(op: Builder, like: Num) -> Value:
     return spread(zeros(op, like, ()), (0,)).value()
 
 
-def _eigh(op: Builder, x: Value, uplo: str, vectors: bool) -> tuple[Value, Value]:
-    a = numbers(op, x)
-    values, basis = eigen(op, _hermitian(op, a, uplo.upper() == "L"), vectors)
-    made = _nothing(op, a) if basis is None else basis.cast(x.dtype).value()
-    return op.cast(values, x.dtype), made
+def _eigh(op: Builder, x: Value, uplo: str, vectors: bool) -> tuple[Value, Value | None]:
+    values, basis = eigen(op, _hermitian(op, numbers(op, x), uplo.upper() == "L"), vectors)
+    return op.cast(values, x.dtype), None if basis is None else basis.cast(x.dtype).value()
 
 
 @table.translate(aten.linalg_eigh.default, complex="also")
-def linalg_eigh(op: Builder, self: Value, UPLO: str = "L") -> tuple[Value, Value]:
+def linalg_eigh(op: Builder, self: Value, UPLO: str = "L") -> tuple[Value, Value | None]:
     """Jacobi's rotations in a Loop. Each vector has the sign that they end with, not LAPACK's."""
     return _eigh(op, self, UPLO, used(op, 1))
 
 
 @table.translate(aten._linalg_eigh.default, complex="also")
-def _linalg_eigh(op: Builder, A: Value, UPLO: str = "L", compute_v: bool = True) -> tuple[Value, Value]:
+def _linalg_eigh(
+    op: Builder, A: Value, UPLO: str = "L", compute_v: bool = True
+) -> tuple[Value, Value | None]:
     """Jacobi's rotations in a Loop. Each vector has the sign that they end with, not LAPACK's."""
-    return _eigh(op, A, UPLO, compute_v and used(op, 1))
+    values, vectors = _eigh(op, A, UPLO, compute_v and used(op, 1))
+    return values, vectors if compute_v else _nothing(op, numbers(op, A))
 
 
 @table.translate(aten.linalg_eigvalsh.default, complex="also")
@@ -237,7 +238,7 @@ def linalg_eigvalsh(op: Builder, self: Value, UPLO: str = "L") -> Value:
     return _eigh(op, self, UPLO, False)[0]
 
 
-@table.translate(aten.linalg_matrix_sqrth.default, complex="also")
+@table.translate("aten::linalg_matrix_sqrth", complex="also")  # by name: not in torch 2.13
 def linalg_matrix_sqrth(op: Builder, self: Value) -> Value:
     """The roots of the eigenvalues."""
     values, basis = eigen(op, _hermitian(op, numbers(op, self)), True)
@@ -254,22 +255,18 @@ def _composed(op: Builder, left: Num | None, values: Value, right: Num | None) -
 # -------------------------------------------------------------- singular values
 
 
-def _svd(
-    op: Builder, x: Value, full: bool, vectors: bool, keep_v: bool = False
-) -> tuple[Value, Value, Value]:
-    a = numbers(op, x)
-    values, u, v = singular(op, a, vectors, full)
+def _svd(op: Builder, x: Value, full: bool, vectors: bool) -> tuple[Value | None, Value, Value | None]:
+    values, u, v = singular(op, numbers(op, x), vectors, full)
     s = op.cast(values, x.dtype)
     if u is None or v is None:
-        return _nothing(op, a), s, _nothing(op, a)
-    right = v if keep_v else v.adjoint()
-    return u.cast(x.dtype).value(), s, right.cast(x.dtype).value()
+        return None, s, None
+    return u.cast(x.dtype).value(), s, v.adjoint().cast(x.dtype).value()
 
 
 @table.translate(aten.linalg_svd.default, complex="also")
 def linalg_svd(
     op: Builder, A: Value, full_matrices: bool = True, *, driver: str | None = None
-) -> tuple[Value, Value, Value]:
+) -> tuple[Value | None, Value, Value | None]:
     """Jacobi's rotations in a Loop. Each pair of vectors has the sign that they end with, not LAPACK's."""
     return _svd(op, A, full_matrices, used(op, 0) or used(op, 2))
 
@@ -282,9 +279,13 @@ def _linalg_svd(
     compute_uv: bool = True,
     *,
     driver: str | None = None,
-) -> tuple[Value, Value, Value]:
+) -> tuple[Value | None, Value, Value | None]:
     """Jacobi's rotations in a Loop. Each pair of vectors has the sign that they end with, not LAPACK's."""
-    return _svd(op, A, full_matrices, compute_uv and (used(op, 0) or used(op, 2)))
+    u, s, v = _svd(op, A, full_matrices, compute_uv and (used(op, 0) or used(op, 2)))
+    if compute_uv:
+        return u, s, v
+    nothing = _nothing(op, numbers(op, A))
+    return nothing, s, nothing
 
 
 @table.translate(aten.linalg_svdvals.default, complex="also")
@@ -293,7 +294,7 @@ def linalg_svdvals(op: Builder, A: Value, *, driver: str | None = None) -> Value
     return _svd(op, A, False, False)[1]
 
 
-@table.translate(aten.linalg_polar.default, complex="also")
+@table.translate("aten::linalg_polar", complex="also")  # by name: not in torch 2.13
 def linalg_polar(op: Builder, A: Value) -> tuple[Value, Value]:
     """The unitary parts of the singular value decomposition, and the rest."""
     values, u, v = singular(op, numbers(op, A), True)
@@ -349,14 +350,18 @@ def samples() -> list[Any]:
     symmetric = a.mT @ a
     tolerance: dict[str, Any] = {"atol": 1e-4, "rtol": 1e-4, "reason": "LAPACK computes in float32"}
     signs: dict[str, Any] = {"options": {"values": False}}
+    newer = {"linalg_matrix_sqrth": symmetric, "linalg_polar": a}  # than torch 2.13
     return [
+        *(
+            OpSample(getattr(aten, n).default, (x,), **tolerance)
+            for n, x in newer.items()
+            if hasattr(aten, n)
+        ),
         OpSample(aten.linalg_eigh.default, (symmetric,), **signs),
         OpSample(aten._linalg_eigh.default, (symmetric, "U", True), **signs),
         OpSample(aten.linalg_eigvalsh.default, (symmetric,), **tolerance),
-        OpSample(aten.linalg_matrix_sqrth.default, (symmetric,), **tolerance),
         OpSample(aten.linalg_svd.default, (a,), **signs),
         OpSample(aten._linalg_svd.default, (a,), **signs),
         OpSample(aten.linalg_svdvals.default, (a,), **tolerance),
-        OpSample(aten.linalg_polar.default, (a,), **tolerance),
         OpSample(aten.linalg_pinv.atol_rtol_tensor, (a,), **tolerance),
     ]
