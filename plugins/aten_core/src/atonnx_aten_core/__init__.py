@@ -42,6 +42,7 @@ FAMILIES: tuple[str, ...] = (
     "integers",
     "linalg_functions",
     "linalg_lu",
+    "linalg_norms",
     "linalg_qr",
     "linalg_spectral",
     "linalg_triangular",
@@ -49,11 +50,16 @@ FAMILIES: tuple[str, ...] = (
     "order",
     "pointwise",
     "polynomials",
+    "random",
     "reduce",
+    "runs",
+    "segments",
     "shape",
     "sizes",
     "slicing",
     "sorting",
+    "strided",
+    "spectral",
 )
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "first",
     "first_true",
     "joined",
+    "nothing",
     "numbers",
     "out_dims",
     "repeat",
@@ -218,6 +219,11 @@ def zeros(op: Builder, like: Num, dims: Sequence[Any]) -> Num:
     """Zeros of some size, real or complex as ``like`` is."""
     zero = op.expand(op.const(0.0, like.re.dtype), dims)
     return Num(op, *(zero for _ in like.parts))
+
+
+def nothing(op: Builder, like: Num) -> Value:
+    """What torch returns for a matrix that was not asked for: no elements."""
+    return spread(zeros(op, like, ()), (0,)).value()
 
 
 def out_dims(op: Builder, index: int = 0) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ from atonnx_aten_core._linalg import (
     first,
     first_true,
     joined,
+    nothing,
     numbers,
     out_dims,
     repeat,
@@ -363,8 +364,7 @@ def lu_unpack(
 ) -> tuple[Value, Value, Value]:
     """Trilu; the swaps one after the other."""
     x = numbers(op, LU_data)
-    none = op.const(torch.empty(0), x.re.dtype) if x.im is None else op.const(torch.empty(0, 2), x.re.dtype)
-    none.is_complex = x.im is not None
+    none = nothing(op, x)
     permutation = none
     if unpack_pivots and used(op, 0):
         pivots = op.Sub(op.cast(LU_pivots, INT64), 1)

@@ -18,6 +18,7 @@ from atonnx_aten_core._linalg import (
     Num,
     eye,
     first,
+    nothing,
     numbers,
     out_dims,
     repeat,
@@ -105,7 +106,7 @@ def linalg_qr(op: Builder, A: Value, mode: str = "reduced") -> tuple[Value | Non
     count = m if mode == "complete" else smin(m, n)
     q: Value | None = None
     if mode == "r":
-        q = spread(zeros(op, a, ()), (0,)).value()
+        q = nothing(op, a)
     elif used(op, 0):
         q = multiplied(op, packed, factors, eye(op, a, m, count, batch)).value()
     return q, triangle(first(packed, count, -2), upper=True).value()

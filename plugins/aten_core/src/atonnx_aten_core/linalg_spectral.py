@@ -20,10 +20,12 @@ from atonnx.errors import BuildError
 from atonnx_aten_core._axes import arange
 from atonnx_aten_core._linalg import (
     Index,
+    Lines,
     Num,
     diagonal_of,
     eye,
     first,
+    nothing,
     numbers,
     out_dims,
     repeat,
@@ -192,28 +194,27 @@ def singular(op: Builder, a: Num, vectors: bool, full: bool = False) -> tuple[Va
     return values, u, v if full else first(v, count, -1)
 
 
-def _hermitian(op: Builder, a: Num, lower: bool = True) -> Num:
-    """The matrix that one triangle tells."""
+def symmetric(op: Builder, a: Num, lower: bool = True) -> Num:
+    """The matrix that one triangle tells, with a real diagonal."""
     n = a.dims[-1]
-    line = arange(op, n)
-    column = op.Unsqueeze(line, [1])
-    if isinstance(n, int):
-        at = np.arange(n)
-        mask = op.const(at[:, None] >= at if lower else at[:, None] <= at)
-    else:
-        mask = op.GreaterOrEqual(column, line) if lower else op.LessOrEqual(column, line)
-    return a.where(mask, a.adjoint())
+    rows, columns = Lines(op, n, -2), Lines(op, n, -1)
+    known = isinstance(n, int)
+    below = op.const(np.tri(n, k=-1, dtype=bool)) if known else op.Greater(rows.index, columns.index)
+    above = op.const(np.tri(n, k=-1, dtype=bool).T) if known else op.Less(rows.index, columns.index)
+    if not lower:
+        below, above = above, below
+    other = a.adjoint()
+    real = op.Where(above, other.re, a.re)
+    if a.im is None or other.im is None:
+        return Num(op, real)
+    return Num(op, real, op.Where(above, other.im, op.Where(below, a.im, 0)))
 
 
 # ------------------------------------------------------------------ eigenvalues
 
 
-def _nothing(op: Builder, like: Num) -> Value:
-    return spread(zeros(op, like, ()), (0,)).value()
-
-
 def _eigh(op: Builder, x: Value, uplo: str, vectors: bool) -> tuple[Value, Value | None]:
-    values, basis = eigen(op, _hermitian(op, numbers(op, x), uplo.upper() == "L"), vectors)
+    values, basis = eigen(op, symmetric(op, numbers(op, x), uplo.upper() == "L"), vectors)
     return op.cast(values, x.dtype), None if basis is None else basis.cast(x.dtype).value()
 
 
@@ -229,7 +230,7 @@ def _linalg_eigh(
 ) -> tuple[Value, Value | None]:
     """Jacobi's rotations in a Loop. Each vector has the sign that they end with, not LAPACK's."""
     values, vectors = _eigh(op, A, UPLO, compute_v and used(op, 1))
-    return values, vectors if compute_v else _nothing(op, numbers(op, A))
+    return values, vectors if compute_v else nothing(op, numbers(op, A))
 
 
 @table.translate(aten.linalg_eigvalsh.default, complex="also")
@@ -241,7 +242,7 @@ def linalg_eigvalsh(op: Builder, self: Value, UPLO: str = "L") -> Value:
 @table.translate("aten::linalg_matrix_sqrth", complex="also")  # by name: not in torch 2.13
 def linalg_matrix_sqrth(op: Builder, self: Value) -> Value:
     """The roots of the eigenvalues."""
-    values, basis = eigen(op, _hermitian(op, numbers(op, self)), True)
+    values, basis = eigen(op, symmetric(op, numbers(op, self)), True)
     return _composed(op, basis, op.Sqrt(op.Max(values, 0)), basis).cast(self.dtype).value()
 
 
@@ -284,8 +285,8 @@ def _linalg_svd(
     u, s, v = _svd(op, A, full_matrices, compute_uv and (used(op, 0) or used(op, 2)))
     if compute_uv:
         return u, s, v
-    nothing = _nothing(op, numbers(op, A))
-    return nothing, s, nothing
+    none = nothing(op, numbers(op, A))
+    return none, s, none
 
 
 @table.translate(aten.linalg_svdvals.default, complex="also")
@@ -312,27 +313,24 @@ def linalg_pinv(
     if 0 in a.dims:
         return spread(zeros(op, a, ()), out_dims(op)).value()
     if hermitian:
-        values, u = eigen(op, _hermitian(op, a), True)
+        values, u = eigen(op, symmetric(op, a), True)
         v, sizes = u, op.Abs(values)
     else:
         values, u, v = singular(op, a, True)
         sizes = values
     *batch, m, n = a.dims
     largest = op.ReduceMax(sizes, [-1], keepdims=1) if hermitian else first(Num(op, sizes), 1, -1).re
-    limit = _limit(op, smax(m, n), largest, self.dtype, atol, rtol)
+    limit = limit_of(op, smax(m, n), largest, self.dtype, atol, rtol)
     kept = op.Greater(sizes, limit)
     inverse = op.Where(kept, op.Reciprocal(op.Where(kept, values, 1)), 0)
     return _composed(op, v, inverse, u).cast(self.dtype).value()
 
 
-def _limit(
-    op: Builder, side: Any, largest: Value, dtype: ir.DataType, atol: Value | None, rtol: Value | None
+def limit_of(
+    op: Builder, side: Any, largest: Value, dtype: ir.DataType, atol: Any = None, rtol: Any = None
 ) -> Value:
-    """Up to where values count as zero."""
-    eps = float(np.finfo(dtype.numpy()).eps)
-    near: Value = (
-        op.const(eps * side, DOUBLE) if isinstance(side, int) else op.Mul(op.cast(op.size(side), DOUBLE), eps)
-    )
+    """Up to where values count as zero. float64, with an axis of one as ``largest`` has."""
+    near: Value = op.Mul(op.cast(op.size(side), DOUBLE), float(np.finfo(dtype.numpy()).eps))
     absolute = None if atol is None else op.Unsqueeze(op.cast(atol, DOUBLE), [-1])
     if rtol is not None:
         near = op.Unsqueeze(op.cast(rtol, DOUBLE), [-1])
