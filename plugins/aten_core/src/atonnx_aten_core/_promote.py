@@ -16,6 +16,7 @@ __all__ = [
     "HALF",
     "arithmetic",
     "default_float",
+    "float_type",
     "floating",
     "in_dtype",
     "promote",
@@ -41,7 +42,7 @@ def result_type(*operands: Any) -> ir.DataType:
     dims = zero = number = None
     for operand in operands:
         if isinstance(operand, Value):
-            dtype = to_torch(operand.dtype)  # type: ignore[arg-type]
+            dtype = to_torch(operand.dtype)
             if operand.rank:
                 dims = _joined(dims, dtype)
             else:
@@ -119,6 +120,12 @@ def _is_sharper(operand: Any, dtype: ir.DataType) -> bool:
     if not isinstance(operand, float) or operand != operand:
         return False
     return torch.tensor(operand, dtype=to_torch(dtype)).item() != operand
+
+
+def float_type(*operands: Any) -> ir.DataType:
+    """The operands' common dtype, the default float dtype for integers."""
+    dtype = result_type(*operands)
+    return dtype if dtype in FLOATS else default_float()
 
 
 def floating(op: Builder, x: Value) -> Value:

@@ -221,8 +221,10 @@ def logit(op: Builder, self: Value, eps: float | None = None) -> Value:
     """Log of x / (1 - x), x clipped to [eps, 1 - eps]."""
 
     def compute(x: Value) -> Value:
-        if eps is not None:
+        if eps is not None and eps <= 0.5:
             x = op.Min(op.Max(x, eps), 1.0 - eps)
+        elif eps is not None:  # the bounds are crossed, and the lower one is looked at first
+            x = op.Where(op.Less(x, eps), eps, op.Where(op.Greater(x, 1.0 - eps), 1.0 - eps, x))
         return op.Log(op.Div(x, op.Sub(1.0, x)))
 
     return through_float(op, self, compute)
