@@ -10,6 +10,7 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import axis_of, numel
+from atonnx_aten_core.runs import counted_from_front
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -93,38 +94,6 @@ def kthvalue(op: Builder, self: Value, k: Any, dim: int = -1, keepdim: bool = Fa
     axis = axis_of(dim, self.rank)
     pick = op.shape([k - 1]) if keepdim else op.size(k - 1)
     return op.Gather(values, pick, axis=axis), op.Gather(indices, pick, axis=axis)
-
-
-@table.translate(aten.median.default)
-def median(op: Builder, self: Value) -> Value:
-    """The last of the lower half by TopK; nan where there is one."""
-    size = numel(self.dims or ())
-    if size == 0:
-        return op.cast(float("nan"), self.dtype)
-    return _middle(op, op.reshape(self, (size,)), 0, keepdim=False)[0]
-
-
-@table.translate(aten.median.dim)
-def median_dim(op: Builder, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-    """The last of the lower half by TopK; the first nan where there is one."""
-    if not self.rank:
-        return self, op.const(0, ir.DataType.INT64)
-    return _middle(op, self, axis_of(dim, self.rank), keepdim)
-
-
-def _middle(op: Builder, x: Value, axis: int, keepdim: bool) -> tuple[Value, Value]:
-    size: Any = (x.dims or ())[axis]
-    half = (size + 1) // 2
-    values, indices = _top(op, x, half, axis, largest=False)
-    pick = op.shape([half - 1]) if keepdim else op.size(half - 1)
-    value, index = (op.Gather(part, pick, axis=axis) for part in (values, indices))
-    if x.dtype is None or x.dtype.is_integer():
-        return value, index
-    absent = op.cast(op.IsNaN(x), ir.DataType.INT32)
-    keep = int(keepdim)
-    found = op.Greater(op.ReduceMax(absent, [axis], keepdims=keep), 0)
-    first = op.ArgMax(absent, axis=axis, keepdims=keep)
-    return op.Where(found, op.cast(float("nan"), x.dtype), value), op.Where(found, first, index)
 
 
 @table.translate(aten.searchsorted.Tensor)
@@ -215,7 +184,8 @@ def unique_dim(
     return_counts: bool = False,
 ) -> tuple[Value, Value, Value]:
     """Unique along an axis."""
-    values, _, inverse, counts = op.Unique(self, axis=axis_of(dim, self.rank), sorted=1, outputs=4)
+    counted_from_front(op, dim)
+    values, _, inverse, counts = op.Unique(self, axis=dim, sorted=1, outputs=4)
     return values, inverse, counts
 
 
@@ -262,8 +232,6 @@ def samples() -> list[Any]:
         OpSample(aten.argsort.stable, (x,), {"stable": True}),
         OpSample(aten.msort.default, (x,)),
         OpSample(aten.kthvalue.default, (x, 2)),
-        OpSample(aten.median.default, (x,)),
-        OpSample(aten.median.dim, (x, 1, True)),
         OpSample(aten.searchsorted.Tensor, (x.sort().values, torch.randn(3, 2)), {"right": True}),
         OpSample(aten.searchsorted.Scalar, (x[0].sort().values, 0.1)),
         OpSample(aten.bucketize.Tensor, (x, x[0].sort().values)),
