@@ -31,6 +31,7 @@ FAMILIES: tuple[str, ...] = (
     "creation",
     "cumulative",
     "diagonal",
+    "differences",
     "distances",
     "error_functions",
     "fft",
