@@ -713,7 +713,7 @@ def _positive_dims(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         first = next((a for a in args[0] if isinstance(a, Value)), None)
     if first is None or not isinstance(target, OpOverload):
         return args, kwargs
-    rank = first.rank - 1
+    rank = first.rank - first.is_complex
     more = 1 if target._schema.name.endswith(("::unsqueeze", "::stack")) else 0
 
     def fixed(name: str, value: Any) -> Any:

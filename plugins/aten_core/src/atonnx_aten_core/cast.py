@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from atonnx.build import Builder, Value
-from atonnx.build.dtypes import real_of
+from atonnx.build.dtypes import real_of, to_ir
 from atonnx.dispatch import Table
+from atonnx_aten_core._complex import as_pair, imaginary, paired, real, torch_dtype
 
 if TYPE_CHECKING:
     from atonnx.testing import OpSample
@@ -18,19 +19,22 @@ table = Table(__name__)
 
 
 def _to(op: Builder, x: Value, dtype: Any) -> Value:
-    """Cast where a dtype is asked for. A number becomes a pair with zero; of a pair the real part stays."""
+    """Cast where a dtype is asked for, given as such or by number.
+
+    A number becomes a pair with zero. Of a pair the real part stays, but its truth is that of both parts.
+    """
     if dtype is None:
         return x
     if not isinstance(dtype, torch.dtype):
-        return op.cast(x, op.out.dtype)
+        dtype = op.out.torch_dtype
     if not dtype.is_complex:
-        return op.cast(op.Gather(x, 0, axis=-1) if x.is_complex else x, dtype)
-    made = op.cast(x, real_of(dtype))
-    if not x.is_complex:
-        pads = [0] * (2 * x.rank + 1) + [1]
-        made = op.Pad(op.Unsqueeze(made, [-1]), pads)
-    made.is_complex = True
-    return made
+        if not x.is_complex:
+            return op.cast(x, dtype)
+        if dtype == torch.bool:
+            made = op.cast(x, dtype)
+            return op.Or(real(op, paired(made)), imaginary(op, made))
+        return op.cast(real(op, x), dtype)
+    return as_pair(op, x, to_ir(real_of(dtype)))
 
 
 @table.translate(aten.to.dtype, complex="layout")
@@ -93,7 +97,7 @@ def to_copy(
     return _to(op, self, dtype)
 
 
-@table.translate(aten.to.other)
+@table.translate(aten.to.other, complex="also")
 def to_other(
     op: Builder,
     self: Value,
@@ -103,7 +107,7 @@ def to_other(
     memory_format: Any = None,
 ) -> Value:
     """Cast to the other tensor's dtype."""
-    return op.cast(self, other.dtype)
+    return _to(op, self, torch_dtype(other))
 
 
 @table.translate(aten.to.prim_dtype, complex="layout")
@@ -122,10 +126,10 @@ def to_prim_device(
     return _to(op, self, dtype)
 
 
-@table.translate(aten.type_as.default)
+@table.translate(aten.type_as.default, complex="also")
 def type_as(op: Builder, self: Value, other: Value) -> Value:
     """Cast to the other tensor's dtype."""
-    return op.cast(self, other.dtype)
+    return _to(op, self, torch_dtype(other))
 
 
 @table.translate(
@@ -170,12 +174,15 @@ def samples() -> list[OpSample]:
         OpSample(aten.to.dtype, lambda: (x(), torch.bool)),
         OpSample(aten.to.dtype, lambda: (x(), torch.complex64)),
         OpSample(aten.to.dtype, lambda: (torch.view_as_complex(torch.ones(2, 3, 2)), torch.complex128)),
+        OpSample(aten.to.dtype, lambda: (torch.tensor([1j, 0j, 2 + 0j]), torch.bool)),
         OpSample(aten.to.device, lambda: (x(), cpu, torch.float64)),
         OpSample(aten.to.dtype_layout, lambda: (x(),), {"dtype": torch.float16}),
         OpSample(aten.to.dtype_layout, lambda: (x(),), {"layout": torch.strided}),
         OpSample(aten._to_copy.default, lambda: (x(),), {"dtype": torch.int64}),
         OpSample(aten._to_copy.default, lambda: (x(),)),
         OpSample(aten.to.other, lambda: (x(), torch.tensor([1]))),
+        OpSample(aten.to.other, lambda: (x(), torch.tensor([1j]))),
+        OpSample(aten.type_as.default, lambda: (x().to(torch.complex64), torch.tensor([1.0]))),
         OpSample(aten.to.prim_dtype, lambda: (x(), 7)),
         OpSample(aten.to.prim_Device, lambda: (x(), cpu, 7)),
         OpSample(aten.type_as.default, lambda: (x(), torch.tensor([1]))),

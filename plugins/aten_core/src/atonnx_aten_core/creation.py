@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import onnx_ir as ir
 import torch
 
 from atonnx.build import Builder, SymSize, Value
-from atonnx.build.dtypes import FLOATS, INTS
+from atonnx.build.dtypes import FLOATS, INTS, real_of, to_ir
 from atonnx.dispatch import Table
+from atonnx_aten_core._axes import dims_of
+from atonnx_aten_core._complex import as_pair, imaginary, real, spread
 from atonnx_aten_core._promote import in_dtype
 
 if TYPE_CHECKING:
@@ -19,21 +21,32 @@ aten = torch.ops.aten
 table = Table(__name__)
 
 
-def _kind(op: Builder, dtype: Any, default: ir.DataType | None = None) -> ir.DataType:
-    """The dtype asked for, else ``default``, else what the node promises."""
+class _Kind(NamedTuple):
+    """The dtype of the elements, or of the parts of complex ones."""
+
+    dtype: ir.DataType
+    is_complex: bool
+
+
+def _kind(op: Builder, dtype: Any, like: Value | None = None) -> _Kind:
+    """The dtype asked for, else that of ``like``, else what the node promises."""
     if isinstance(dtype, torch.dtype):
-        return ir.tensor_adapters.from_torch_dtype(dtype)
-    return default if default is not None else op.out.dtype
+        return _Kind(to_ir(real_of(dtype)), dtype.is_complex)
+    model = op.out if like is None else like
+    return _Kind(model.dtype, model.is_complex)
 
 
-def _filled(op: Builder, size: Any, fill_value: Any, dtype: ir.DataType) -> Value:
+def _filled(op: Builder, size: Any, fill_value: Any, kind: _Kind) -> Value:
     """One number expanded to sizes."""
+    dtype, is_complex = kind
+    if is_complex:
+        return op.expand(as_pair(op, fill_value, dtype), (*size, 2))
     if dtype in INTS and isinstance(fill_value, float):
         fill_value = int(fill_value)
     return op.expand(in_dtype(op, fill_value, dtype), tuple(size))
 
 
-@table.translate(aten.full.default)
+@table.translate(aten.full.default, complex="also")
 def full(
     op: Builder,
     size: Any,
@@ -48,7 +61,7 @@ def full(
     return _filled(op, size, fill_value, _kind(op, dtype))
 
 
-@table.translate(aten.zeros.default)
+@table.translate(aten.zeros.default, complex="also")
 def zeros(
     op: Builder,
     size: Any,
@@ -62,7 +75,7 @@ def zeros(
     return _filled(op, size, 0, _kind(op, dtype))
 
 
-@table.translate(aten.ones.default)
+@table.translate(aten.ones.default, complex="also")
 def ones(
     op: Builder,
     size: Any,
@@ -76,7 +89,7 @@ def ones(
     return _filled(op, size, 1, _kind(op, dtype))
 
 
-@table.translate(aten.empty.memory_format)
+@table.translate(aten.empty.memory_format, complex="also")
 def empty(
     op: Builder,
     size: Any,
@@ -91,7 +104,7 @@ def empty(
     return _filled(op, size, 0, _kind(op, dtype))
 
 
-@table.translate(aten.empty_strided.default)
+@table.translate(aten.empty_strided.default, complex="also")
 def empty_strided(
     op: Builder,
     size: Any,
@@ -106,7 +119,7 @@ def empty_strided(
     return _filled(op, size, 0, _kind(op, dtype))
 
 
-@table.translate(aten.empty_permuted.default)
+@table.translate(aten.empty_permuted.default, complex="also")
 def empty_permuted(
     op: Builder,
     size: Any,
@@ -121,7 +134,7 @@ def empty_permuted(
     return _filled(op, size, 0, _kind(op, dtype))
 
 
-@table.translate(aten.new_full.default)
+@table.translate(aten.new_full.default, complex="also")
 def new_full(
     op: Builder,
     self: Value,
@@ -134,10 +147,10 @@ def new_full(
     pin_memory: Any = None,
 ) -> Value:
     """Expand of the number, in the dtype of ``self`` unless another is given."""
-    return _filled(op, size, fill_value, _kind(op, dtype, self.dtype))
+    return _filled(op, size, fill_value, _kind(op, dtype, self))
 
 
-@table.translate(aten.new_zeros.default)
+@table.translate(aten.new_zeros.default, complex="also")
 def new_zeros(
     op: Builder,
     self: Value,
@@ -149,10 +162,10 @@ def new_zeros(
     pin_memory: Any = None,
 ) -> Value:
     """Expand of zero, in the dtype of ``self`` unless another is given."""
-    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+    return _filled(op, size, 0, _kind(op, dtype, self))
 
 
-@table.translate(aten.new_ones.default)
+@table.translate(aten.new_ones.default, complex="also")
 def new_ones(
     op: Builder,
     self: Value,
@@ -164,10 +177,10 @@ def new_ones(
     pin_memory: Any = None,
 ) -> Value:
     """Expand of one, in the dtype of ``self`` unless another is given."""
-    return _filled(op, size, 1, _kind(op, dtype, self.dtype))
+    return _filled(op, size, 1, _kind(op, dtype, self))
 
 
-@table.translate(aten.new_empty.default)
+@table.translate(aten.new_empty.default, complex="also")
 def new_empty(
     op: Builder,
     self: Value,
@@ -179,10 +192,10 @@ def new_empty(
     pin_memory: Any = None,
 ) -> Value:
     """Expand of zero, in the dtype of ``self`` unless another is given."""
-    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+    return _filled(op, size, 0, _kind(op, dtype, self))
 
 
-@table.translate(aten.new_empty_strided.default)
+@table.translate(aten.new_empty_strided.default, complex="also")
 def new_empty_strided(
     op: Builder,
     self: Value,
@@ -195,10 +208,10 @@ def new_empty_strided(
     pin_memory: Any = None,
 ) -> Value:
     """Expand of zero, in the dtype of ``self`` unless another is given."""
-    return _filled(op, size, 0, _kind(op, dtype, self.dtype))
+    return _filled(op, size, 0, _kind(op, dtype, self))
 
 
-@table.translate(aten.full_like.default)
+@table.translate(aten.full_like.default, complex="also")
 def full_like(
     op: Builder,
     self: Value,
@@ -211,10 +224,10 @@ def full_like(
     memory_format: Any = None,
 ) -> Value:
     """Expand of the number to the sizes of ``self``."""
-    return _filled(op, self.dims, fill_value, _kind(op, dtype, self.dtype))
+    return _filled(op, dims_of(self), fill_value, _kind(op, dtype, self))
 
 
-@table.translate(aten.zeros_like.default)
+@table.translate(aten.zeros_like.default, complex="also")
 def zeros_like(
     op: Builder,
     self: Value,
@@ -226,10 +239,10 @@ def zeros_like(
     memory_format: Any = None,
 ) -> Value:
     """Expand of zero to the sizes of ``self``."""
-    return _filled(op, self.dims, 0, _kind(op, dtype, self.dtype))
+    return _filled(op, dims_of(self), 0, _kind(op, dtype, self))
 
 
-@table.translate(aten.ones_like.default)
+@table.translate(aten.ones_like.default, complex="also")
 def ones_like(
     op: Builder,
     self: Value,
@@ -241,10 +254,10 @@ def ones_like(
     memory_format: Any = None,
 ) -> Value:
     """Expand of one to the sizes of ``self``."""
-    return _filled(op, self.dims, 1, _kind(op, dtype, self.dtype))
+    return _filled(op, dims_of(self), 1, _kind(op, dtype, self))
 
 
-@table.translate(aten.empty_like.default)
+@table.translate(aten.empty_like.default, complex="also")
 def empty_like(
     op: Builder,
     self: Value,
@@ -256,10 +269,10 @@ def empty_like(
     memory_format: Any = None,
 ) -> Value:
     """Expand of zero to the sizes of ``self``."""
-    return _filled(op, self.dims, 0, _kind(op, dtype, self.dtype))
+    return _filled(op, dims_of(self), 0, _kind(op, dtype, self))
 
 
-@table.translate(aten.scalar_tensor.default)
+@table.translate(aten.scalar_tensor.default, complex="also")
 def scalar_tensor(
     op: Builder,
     s: Any,
@@ -275,7 +288,7 @@ def scalar_tensor(
 
 def _arange(op: Builder, start: Any, end: Any, step: Any, dtype: Any) -> Value:
     """Range of int64 for integers; else start + i * step in float64, as torch computes it."""
-    kind = _kind(op, dtype)
+    kind = _kind(op, dtype).dtype
     if all(isinstance(x, int) or (isinstance(x, SymSize) and x.kind == "int") for x in (start, end, step)):
         return op.cast(op.Range(*(in_dtype(op, x, ir.DataType.INT64) for x in (start, end, step))), kind)
     count = op.out.dims[0]
@@ -356,6 +369,7 @@ def _linspace(op: Builder, start: Any, end: Any, steps: Any, kind: ir.DataType) 
     aten.linspace.Tensor_Tensor,
     aten.linspace.Tensor_Scalar,
     aten.linspace.Scalar_Tensor,
+    complex="also",
 )
 def linspace(
     op: Builder,
@@ -369,15 +383,21 @@ def linspace(
     pin_memory: Any = None,
 ) -> Value:
     """Range, scaled; from the start in the first half, from the end in the other."""
-    return _linspace(op, start, end, steps, _kind(op, dtype))
+    kind = _kind(op, dtype)
+    if not kind.is_complex:
+        return _linspace(op, start, end, steps, kind.dtype)
+    first, last = as_pair(op, start, kind.dtype), as_pair(op, end, kind.dtype)
+    parts = [_linspace(op, part(op, first), part(op, last), steps, kind.dtype) for part in (real, imaginary)]
+    return spread(op, *parts)
 
 
-def _eye(op: Builder, n: Any, m: Any, dtype: ir.DataType) -> Value:
+def _eye(op: Builder, n: Any, m: Any, kind: _Kind) -> Value:
     rows = op.Unsqueeze(op.Range(0, op.size(n), 1), [1])
-    return op.cast(op.Equal(rows, op.Range(0, op.size(m), 1)), dtype)
+    made = op.Equal(rows, op.Range(0, op.size(m), 1))
+    return as_pair(op, made, kind.dtype) if kind.is_complex else op.cast(made, kind.dtype)
 
 
-@table.translate(aten.eye.default)
+@table.translate(aten.eye.default, complex="also")
 def eye(
     op: Builder,
     n: Any,
@@ -391,7 +411,7 @@ def eye(
     return _eye(op, n, n, _kind(op, dtype))
 
 
-@table.translate(aten.eye.m)
+@table.translate(aten.eye.m, complex="also")
 def eye_m(
     op: Builder,
     n: Any,
@@ -448,5 +468,11 @@ def samples() -> list[OpSample]:
         OpSample(aten.linspace.Tensor_Scalar, lambda: (torch.tensor(1.0), 6, 7)),
         OpSample(aten.linspace.Scalar_Tensor, lambda: (1, torch.tensor(6.0), 1)),
         OpSample(aten.eye.default, lambda: (3,)),
+        OpSample(aten.full.default, lambda: ([3], 1 - 2j)),
+        OpSample(aten.zeros.default, lambda: ([3, 2],), {"dtype": torch.complex64}),
+        OpSample(aten.ones_like.default, lambda: (x().to(torch.complex64),)),
+        OpSample(aten.full_like.default, lambda: (x(), 2j), {"dtype": torch.complex128}),
+        OpSample(aten.linspace.default, lambda: (0, 1 + 2j, 7)),
+        OpSample(aten.eye.default, lambda: (3,), {"dtype": torch.complex64}),
         OpSample(aten.eye.m, lambda: (3, 4), {"dtype": torch.int64}),
     ]

@@ -11,6 +11,7 @@ import torch
 from atonnx.build import Builder, SymSize, Value
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import INT_MAX, INT_MIN, arange, axis_of, dims_of, numel, pair, rank_of
+from atonnx_aten_core._complex import as_pair
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -135,39 +136,40 @@ def cat(op: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     """Concat of what is not a legacy ``(0,)`` tensor, in the promoted dtype."""
     rank = op.out.rank - op.out.is_complex
     kept = [x for x in tensors if rank_of(x) == rank]
-    return _concat(op, kept, axis_of(dim, rank))
+    return _concat(op, _alike(op, kept), axis_of(dim, rank))
 
 
 @table.translate(aten.stack.default, complex="layout")
 def stack(op: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     """Concat of the tensors with a new axis each."""
     axis = axis_of(dim, rank_of(tensors[0]) + 1)
-    return _concat(op, [op.Unsqueeze(x, [axis]) for x in tensors], axis)
+    return _concat(op, [op.Unsqueeze(x, [axis]) for x in _alike(op, tensors)], axis)
 
 
 @table.translate(aten.hstack.default, complex="layout")
 def hstack(op: Builder, tensors: Sequence[Value]) -> Value:
     """Concat of columns, or of vectors."""
-    parts = [_padded(op, x, 1) for x in tensors]
+    parts = [_padded(op, x, 1) for x in _alike(op, tensors)]
     return _concat(op, parts, 0 if op.out.rank - op.out.is_complex == 1 else 1)
 
 
 @table.translate(aten.vstack.default, aten.row_stack.default, complex="layout")
 def vstack(op: Builder, tensors: Sequence[Value]) -> Value:
     """Concat of rows."""
-    return _concat(op, [_padded(op, x, 2) for x in tensors], 0)
+    return _concat(op, [_padded(op, x, 2) for x in _alike(op, tensors)], 0)
 
 
 @table.translate(aten.dstack.default, complex="layout")
 def dstack(op: Builder, tensors: Sequence[Value]) -> Value:
     """Concat along the third axis."""
-    return _concat(op, [_padded(op, x, 3) for x in tensors], 2)
+    return _concat(op, [_padded(op, x, 3) for x in _alike(op, tensors)], 2)
 
 
 @table.translate(aten.column_stack.default, complex="layout")
 def column_stack(op: Builder, tensors: Sequence[Value]) -> Value:
     """Concat of columns, which vectors become."""
-    columns = [x if rank_of(x) > 1 else op.reshape(x, (numel(dims_of(x)), 1, *pair(x))) for x in tensors]
+    parts = _alike(op, tensors)
+    columns = [x if rank_of(x) > 1 else op.reshape(x, (numel(dims_of(x)), 1, *pair(x))) for x in parts]
     return _concat(op, columns, 1)
 
 
@@ -179,6 +181,11 @@ def _padded(op: Builder, x: Value, rank: int) -> Value:
     while len(sizes) < rank:
         sizes = (1, *sizes) if len(sizes) < 2 else (*sizes, 1)
     return op.reshape(x, (*sizes, *pair(x)))
+
+
+def _alike(op: Builder, tensors: Sequence[Value]) -> Sequence[Value]:
+    """The tensors, real ones among complex ones as complex."""
+    return [as_pair(op, x, op.out.dtype) for x in tensors] if op.out.is_complex else tensors
 
 
 def _concat(op: Builder, tensors: Sequence[Value], axis: int) -> Value:
@@ -309,6 +316,7 @@ def samples() -> list[Any]:
         *(OpSample(f, ([x, y], 0)) for f in (aten.cat.default, aten.concat.default)),
         OpSample(aten.concatenate.default, ([torch.zeros(0), x], -1)),
         OpSample(aten.stack.default, ([x, x.int()], -1)),
+        OpSample(aten.cat.default, ([x, y * 1j], 0)),
         OpSample(aten.hstack.default, ([x, x],)),
         *(OpSample(f, ([x, y],)) for f in (aten.vstack.default, aten.row_stack.default)),
         OpSample(aten.dstack.default, ([x[0, 0], x[1, 0]],)),
