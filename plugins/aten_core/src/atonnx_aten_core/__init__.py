@@ -46,6 +46,7 @@ FAMILIES: tuple[str, ...] = (
     "linalg_norms",
     "linalg_qr",
     "linalg_spectral",
+    "linalg_tensors",
     "linalg_triangular",
     "matmul",
     "order",

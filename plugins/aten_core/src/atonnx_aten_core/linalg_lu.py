@@ -242,7 +242,11 @@ def _solution(op: Builder, A: Value, B: Value, left: bool, info: bool) -> tuple[
         a, b = a.turned(), b.turned()
     out = out_dims(op)
     batch = out[:-1] if vector else out[:-2]
-    x, zero = solved(op, spread(a, (*batch, *a.dims[-2:])), spread(b, (*batch, *b.dims[-2:])), info)
+    own = a.dims[:-2] == tuple(batch)
+    whole = [spread(part, (*batch, *part.dims[-2:])) for part in (a, b)]
+    x, zero = solved(op, *whole, info and own)
+    if info and not own:  # there is one for each matrix that was given
+        zero = _lu_factor(op, a)[2]
     if not left:
         x = x.turned()
     return (x.squeezed(-1) if vector else x).value(), zero
@@ -279,8 +283,8 @@ def _linalg_check_errors(op: Builder, info: Value, api_name: str, *, is_matrix: 
 # --------------------------------------------------------------------------- LU
 
 
-def _lu_factor(op: Builder, a: Value) -> tuple[Value, Value, Value]:
-    lu, pivots, _ = factored(op, numbers(op, a))
+def _lu_factor(op: Builder, a: Num) -> tuple[Value, Value, Value]:
+    lu, pivots, _ = factored(op, a)
     info = first_true(op, diagonal_of(op, lu).is_zero())
     return lu.value(), op.cast(op.Add(pivots, 1), INT32), info
 
@@ -288,7 +292,7 @@ def _lu_factor(op: Builder, a: Value) -> tuple[Value, Value, Value]:
 @table.translate(aten.linalg_lu_factor.default, complex="also")
 def linalg_lu_factor(op: Builder, A: Value, *, pivot: bool = True) -> tuple[Value, Value]:
     """Elimination with partial pivoting."""
-    return _lu_factor(op, A)[:2]
+    return _lu_factor(op, numbers(op, A))[:2]
 
 
 @table.translate(aten.linalg_lu_factor_ex.default, complex="also")
@@ -296,7 +300,7 @@ def linalg_lu_factor_ex(
     op: Builder, A: Value, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[Value, Value, Value]:
     """Elimination with partial pivoting; the number of the first pivot that is zero."""
-    return _lu_factor(op, A)
+    return _lu_factor(op, numbers(op, A))
 
 
 @table.translate(aten._lu_with_info.default, complex="also")
@@ -304,7 +308,7 @@ def _lu_with_info(
     op: Builder, self: Value, pivot: bool = True, check_errors: bool = True
 ) -> tuple[Value, Value, Value]:
     """Elimination with partial pivoting; the number of the first pivot that is zero."""
-    return _lu_factor(op, self)
+    return _lu_factor(op, numbers(op, self))
 
 
 def _order(op: Builder, pivots: Value, rows: Any) -> Value:
