@@ -41,6 +41,7 @@ FAMILIES: tuple[str, ...] = (
     "incomplete_gamma",
     "indexing",
     "integers",
+    "linalg_eig",
     "linalg_functions",
     "linalg_lu",
     "linalg_norms",

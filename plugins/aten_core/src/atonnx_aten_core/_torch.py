@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 
-__all__ = ["composite", "registered"]
+__all__ = ["captured_as_one", "composite", "registered"]
 
 
 def registered(overload: Any) -> Callable[..., Any] | None:
@@ -22,3 +22,9 @@ def composite(overload: Any) -> Callable[..., Any] | None:
         kernel: Callable[..., Any] = overload.decompose
         return kernel
     return None
+
+
+def captured_as_one(tensor: Any, axis: int) -> bool:
+    """Whether the size along an axis was 1 in the example inputs, and yet is not fixed to it."""
+    size = tensor.shape[axis] if isinstance(tensor, torch.Tensor) else None
+    return isinstance(size, torch.SymInt) and size.node.hint == 1

@@ -505,8 +505,11 @@ def masked_select(op: Builder, self: Value, mask: Value) -> Value:
     """Compress of vectors."""
     dims = broadcast(self.dims, mask.dims)
     if dims is None or None in dims:
-        dims = torch_broadcast(self.dims or (), mask.dims or ())
-    flat = [op.reshape(op.expand(x, dims), (numel(dims),)) for x in (self, mask)]
+        # Which of two sizes is the other's, and which is 1, is seen at run time only.
+        pairs = ((self, mask), (mask, self))
+        flat = [op.Reshape(op.Expand(x, op.Shape(other)), [-1]) for x, other in pairs]
+    else:
+        flat = [op.reshape(op.expand(x, dims), (numel(dims),)) for x in (self, mask)]
     return op.Compress(flat[0], op.cast(flat[1], ir.DataType.BOOL), axis=0)
 
 
@@ -540,7 +543,7 @@ def nonzero_static(op: Builder, self: Value, *, size: Any, fill_value: int = -1)
 @table.translate(aten.masked_scatter.default)
 def masked_scatter(op: Builder, self: Value, mask: Value, source: Value) -> Value:
     """Where, with the source's elements counted off along the mask."""
-    dims = self.dims or ()
+    dims = op.out.dims
     whole = op.expand(op.cast(mask, ir.DataType.BOOL), dims)
     count = op.CumSum(op.cast(op.reshape(whole, (numel(dims),)), _INT64), op.const(0, _INT64))
     # Number 0, before the first that the mask takes, is an element that is not used.

@@ -11,6 +11,7 @@ from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import axis_of, dims_of, numel, pair, rank_of, transposed
+from atonnx_aten_core._torch import captured_as_one
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -106,6 +107,15 @@ def _squeezed(op: Builder, x: Value, dims: Sequence[int]) -> Value:
     sizes = dims_of(x)
     axes = sorted({axis_of(d, len(sizes)) for d in dims} if sizes else ())
     ones = [axis for axis in axes if sizes[axis] == 1]
+    argument = op.origin.fx.args[0] if op.origin.fx is not None else None
+    value = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else None
+    if any(captured_as_one(value, axis) for axis in axes):
+        raise UnsupportedOpError.here(
+            op,
+            "squeezing an axis that is 1 in the example inputs and dynamic in the program, "
+            "so that the rank of the result is not known",
+            hint="leave the size static, or export with an example where it is not 1",
+        )
     return op.Squeeze(x, ones) if ones else x
 
 
