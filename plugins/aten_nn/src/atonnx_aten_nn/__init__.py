@@ -21,11 +21,16 @@ FAMILIES: tuple[str, ...] = (
     "conv",
     "dropout",
     "embedding",
+    "embedding_bag",
     "linear",
+    "loss",
     "norm",
+    "pad",
+    "pixel",
     "pool",
     "resize",
     "rnn",
+    "sampling",
     "softmax",
 )
 

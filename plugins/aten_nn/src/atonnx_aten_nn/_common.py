@@ -57,7 +57,8 @@ def used(op: Builder, index: int) -> bool:
     if node is None:
         return True
     return any(
-        user.op == "output" or (user.target is operator.getitem and user.args[1] == index)
+        user.op == "output"
+        or (user.target is operator.getitem and user.args[1] == index and bool(user.users))
         for user in node.users
     )
 

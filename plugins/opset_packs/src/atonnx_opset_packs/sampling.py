@@ -188,9 +188,10 @@ def _corner(op: Builder, flat: Value, channels: Value, axes: Sequence[_Axis], co
 @pack.below(20, "AffineGrid")
 def affine_grid(op: Builder, theta: Value, size: Value, *, align_corners: int = 0) -> Value:
     """The places of the output, from -1 to 1, by the product with theta."""
-    rank = fixed_size(theta, 1)
+    length = fixed_size(size, 0)
+    rank = fixed_size(theta, 1) if length is None else length - 2
     if rank is None:
-        raise refuse(op, "AffineGrid with theta of unknown size", 20)
+        raise refuse(op, "AffineGrid of unknown rank", 20)
     dtype = theta.dtype
     size = op.cast(size, _INT64)
     spatial = op.Slice(size, [2], [2 + rank])
