@@ -22,6 +22,7 @@ __all__ = [
     "OpOverload",
     "Recorded",
     "fake_mode_of",
+    "apart",
     "functional_overload",
     "is_write",
     "oblivious",
@@ -78,13 +79,28 @@ def written_by(node: torch.fx.Node) -> list[Any]:
     return _written_arguments(target, node.args, node.kwargs) if isinstance(target, OpOverload) else []
 
 
+_FUNCTIONAL = "_functional"
+
+
+def apart(target: OpOverload, functional: OpOverload | None, results: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The results of ``target`` among those of its functional form, and what it writes if those tell."""
+    if functional is None or not functional._schema.name.endswith(_FUNCTIONAL):
+        return results, ()
+    count = len(target._schema.returns)
+    return results[0] if count == 1 else results[:count], results[count:]
+
+
 def functional_overload(target: OpOverload) -> OpOverload | None:
-    """The overload that computes what an in-place or ``out=`` one writes; None where there is none."""
+    """The overload that computes what an in-place or ``out=`` one writes; None where there is none.
+
+    Where an operator writes and has results of its own, the functional one's last results are what is
+    written.
+    """
     namespace, name = target._schema.name.split("::")
     outs = {a.name for a in target._schema.arguments if a.is_out}
     base = name if outs else name.removesuffix("_")
     if not outs and base == name:
-        return None
+        base = name + _FUNCTIONAL
     packet = getattr(getattr(torch.ops, namespace), base, None)
     if packet is None:
         return None

@@ -14,6 +14,7 @@ from atonnx.build import sizes
 from atonnx.build._torch import (
     FakeTensor,
     OpOverload,
+    apart,
     functional_overload,
     is_write,
     written_by,
@@ -420,6 +421,7 @@ class Translator:
         origin = Origin(self.name(node.target), node, "", promises(value), metadata)
         op = Builder(scope, origin)
         self._env = env
+        written_values: tuple[Any, ...] = ()
         try:
             if isinstance(planned, torch.fx.GraphModule):
                 origin.plugin = "decomposition"
@@ -429,13 +431,19 @@ class Translator:
                     result = result[0] if result else None
             else:
                 result = self._run_row(op, planned, node, args, kwargs)
+                if node in aliases.renamed:
+                    result, written_values = apart(node.target, self.functional(node.target), result)  # type: ignore[arg-type]
         except UnsupportedOpError as error:
             self._unsupported.append(error)
             result = self._stand_in(scope, origin, value)
         result = self._checked_result(op, node, result)
         self._bind(scope, node, result, env)
         for written, same in aliases.renamed.get(node, ()):
-            new = self._written_value(node, written, env)
+            new = (
+                written_values[written_by(node).index(written)]
+                if written_values
+                else self._written_value(node, written, env)
+            )
             for alias in same:
                 env[alias] = new
 
