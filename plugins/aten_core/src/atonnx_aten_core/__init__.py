@@ -54,6 +54,7 @@ FAMILIES: tuple[str, ...] = (
     "pointwise",
     "polynomials",
     "random",
+    "quantile",
     "reduce",
     "runs",
     "segments",
