@@ -467,7 +467,10 @@ class Builder:
                     return self._size(part, form)
             return None
 
-        return sympy_rules.emit(self, expr if known is None else known, root)
+        def keep(part: Any, value: Value) -> None:
+            self.scope.sizes.setdefault((part, form), value)
+
+        return sympy_rules.emit(self, expr if known is None else known, root, keep=keep)
 
     # ------------------------------------------------- shapes of constant form
 

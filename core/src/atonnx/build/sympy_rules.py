@@ -44,20 +44,18 @@ def emit(
     expr: Any,
     root: Callable[[Any], Value | None],
     *,
-    kind: str | None = None,
     keep: Callable[[Any, Value], None] | None = None,
 ) -> Value:
     """The value of a size expression, written out at ``op``.
 
     ``root`` is asked for each sub-expression first, the whole included: the value that has it
-    already, or None. ``keep`` is told each sub-expression that was written out. ``kind`` ("int",
-    "float", "bool") casts the result.
+    already, or None. ``keep`` is told each sub-expression that was written out.
 
     Raises:
         BuildError: a symbol has no root, or a function has no rule.
     """
     emission = _Emission(op, expr, root, keep)
-    return emission.value(expr, kind or kind_of(expr))  # type: ignore[no-any-return]
+    return emission.value(expr, kind_of(expr))  # type: ignore[no-any-return]
 
 
 def functions() -> frozenset[str]:
