@@ -59,7 +59,7 @@ def _scan(op: Builder, x: Value, dim: int, begin: Sequence[Value], step: Callabl
     """A Scan along ``dim``: ``step(body, slice, *state)`` gives the next state, which is what is kept.
 
     ONNX Runtime 1.32 divides by zero where a Scan has nothing to do, and may where it transposes what is
-    empty. So a tensor that may be empty is transposed before, with a slice more.
+    empty. So a tensor that may be empty is transposed before, and ``begin`` is its first slice as well.
     """
     dims = x.dims or ()
     axis, count = axis_of(dim, x.rank), len(begin)
@@ -72,7 +72,7 @@ def _scan(op: Builder, x: Value, dim: int, begin: Sequence[Value], step: Callabl
         after = step(body, body.input("slice", x.dtype, rest), *state)
         body.output(*after, *after)
     scan = functools.partial(op.Scan, *start, body=body.graph, num_scan_inputs=1, outputs=2 * count)
-    if all(isinstance(size, int) or _is_nonzero(op, size) for size in dims):
+    if not _may_be_empty(op, x):
         return list(scan(x, scan_input_axes=[axis], scan_output_axes=[axis] * count)[count:])
     order = [axis, *(index for index in range(x.rank) if index != axis)]
     x = transposed(op, x, order)
@@ -82,8 +82,10 @@ def _scan(op: Builder, x: Value, dim: int, begin: Sequence[Value], step: Callabl
     return [transposed(op, made, back) for made in kept]
 
 
-def _is_nonzero(op: Builder, size: Any) -> bool:
-    return isinstance(size, SymSize) and op.session.facts.provably_nonzero(size.expr)
+def _may_be_empty(op: Builder, x: Value) -> bool:
+    facts = op.session.facts
+    sizes = [size for size in x.dims or () if not isinstance(size, int)]
+    return not all(isinstance(size, SymSize) and facts.provably_nonzero(size.expr) for size in sizes)
 
 
 def _running_extreme(op: Builder, self: Value, dim: int, name: str) -> tuple[Value, Value]:
@@ -102,8 +104,8 @@ def _running_extreme(op: Builder, self: Value, dim: int, name: str) -> tuple[Val
             taken = body.Or(taken, body.IsNaN(new))
         return body.Where(taken, new, best), body.Where(taken, at, index), body.Add(at, 1)
 
-    zero = op.const(0, ir.DataType.INT64)
-    values, indices, _ = _scan(op, x, dim, [op.const(worst, x.dtype), zero, zero], step)
+    first = op.const(-1 if _may_be_empty(op, x) else 0, ir.DataType.INT64)
+    values, indices, _ = _scan(op, x, dim, [op.const(worst, x.dtype), first, first], step)
     return op.cast(values, kind), indices
 
 
