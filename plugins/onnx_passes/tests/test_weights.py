@@ -159,3 +159,14 @@ def test_weights_without_data_are_no_hindrance():
     value = torch.randn(1, 3, 8, 8)
     with torch.no_grad():
         torch.testing.assert_close(program(value)[0], filled(value), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_a_weight_in_8_bits_is_stored_in_8_bits(check, dtype):
+    w = torch.randn(6, 6).to(dtype)
+
+    def write(op, v):
+        return op.MatMul(v, op.Mul(op.cast(op.weight("w", w), torch.float32), 0.5))
+
+    made = check(write, {"v": rand(2, 4, 6)}, {"MatMul": 1, "Cast": 1, "Mul": 1})
+    assert initializers(made)["w"].dtype.bitwidth == 8

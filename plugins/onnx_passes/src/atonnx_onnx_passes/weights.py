@@ -208,6 +208,8 @@ def _recipes(node: ir.Node) -> Made | None:
         to = ir.DataType(attribute(node, "to"))
         if x.dtype is None or not (x.dtype.is_floating_point() and to.is_floating_point()):
             return None
+        if x.dtype.bitwidth <= 8:
+            return None  # somebody quantized it, so that it is stored and loaded as such
         return [(Converted(to_torch(to)), [x])]
     if op_type in _FUNCTIONS and not node.attributes and all(v is not None for v in node.inputs):
         if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
