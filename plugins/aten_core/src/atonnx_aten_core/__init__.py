@@ -43,6 +43,7 @@ FAMILIES: tuple[str, ...] = (
     "integers",
     "linalg_eig",
     "linalg_functions",
+    "linalg_ldl",
     "linalg_lu",
     "linalg_norms",
     "linalg_qr",
