@@ -20,3 +20,10 @@ def test_integers_of_all_widths(packet, opset, pair):
 
 def test_many_steps():
     kit.check_op(aten.gcd.default, torch.tensor([7540113804746346429]), torch.tensor([4660046610375530309]))
+
+
+def test_zero_to_a_negative_power_is_zero():
+    base, power = torch.tensor([0, 0, 2, -1, 3, -2]), torch.tensor([-3, 0, -1, -3, 4, -1])
+    for dtype in (torch.int64, torch.int32, torch.int8):
+        kit.check_op(aten.pow.Tensor_Tensor, base.to(dtype), power.to(dtype))
+    kit.check_op(aten.pow.Scalar, 0, power)

@@ -36,7 +36,7 @@ def _is_number(x: Any) -> bool:
 
 def _scaled(op: Builder, x: Value, factor: Any) -> Value:
     """``factor * x``; ``x`` itself for 1."""
-    return x if factor == 1 else op.Mul(x, in_dtype(op, factor, x.dtype))  # type: ignore[arg-type]
+    return x if factor == 1 else op.Mul(x, in_dtype(op, factor, x.dtype))
 
 
 def _add(op: Builder, self: Any, other: Any, alpha: Any) -> Value:
@@ -224,10 +224,12 @@ def _pow(op: Builder, self: Any, exponent: Any, dtype: ir.DataType) -> Value:
     if _is_number(exponent) and 0 <= exponent < 64:
         return _int_power(op, in_dtype(op, self, dtype), int(exponent))
     base, power = in_dtype(op, self, dtype), in_dtype(op, exponent, dtype)
-    if dtype in (ir.DataType.INT32, ir.DataType.INT64):
-        return op.Pow(base, power)
-    long = ir.DataType.INT64
-    return op.Cast(op.Pow(op.Cast(base, to=long), op.Cast(power, to=long)), to=dtype)
+    if dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        base, power = op.Cast(base, to=ir.DataType.INT64), op.Cast(power, to=ir.DataType.INT64)
+    if dtype not in _UNSIGNED and not (_is_number(self) and self):
+        # torch has 0 for 1 / 0 too; a runtime that goes through floats has what infinity is cast to.
+        power = op.Where(op.Equal(base, 0), op.Abs(power), power)
+    return op.cast(op.Pow(base, power), dtype)
 
 
 @table.translate(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
@@ -357,7 +359,7 @@ def lerp_scalar(op: Builder, self: Value, end: Value, weight: Any) -> Value:
     def compute(start: Value, stop: Value) -> Value:
         way = op.Sub(stop, start)
         if not _is_number(weight):
-            return _lerp(op, start, stop, in_dtype(op, weight, start.dtype))  # type: ignore[arg-type]
+            return _lerp(op, start, stop, in_dtype(op, weight, start.dtype))
         if -0.5 < weight < 0.5:
             return op.Add(start, op.Mul(way, weight))
         return op.Sub(stop, op.Mul(way, 1.0 - weight))
