@@ -22,6 +22,7 @@ FAMILIES: tuple[str, ...] = (
     "dropout",
     "embedding",
     "embedding_bag",
+    "fold",
     "fractional_pool",
     "linear",
     "loss",
