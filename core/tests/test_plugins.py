@@ -20,7 +20,7 @@ from atonnx.errors import (
     PluginError,
     PluginLoadError,
 )
-from atonnx.plugins import API, DomainInfo, PassSpec, PluginRecord, Policy, hookimpl, load
+from atonnx.plugins import API, DomainInfo, PassSpec, PluginRecord, Policy, Target, hookimpl, load
 
 
 @dataclass
@@ -307,8 +307,8 @@ def test_two_passes_of_one_name_are_a_conflict_that_prefer_settles():
 
 
 def test_domains_and_targets_conflict_where_they_are_looked_up():
-    one = plugin(atonnx_domains=[DomainInfo("d", 1), DomainInfo("e")], atonnx_targets=Dist("ort"))
-    two = plugin(atonnx_domains=DomainInfo("d", 2), atonnx_targets=[Dist("ort", "2.0")])
+    one = plugin(atonnx_domains=[DomainInfo("d", 1), DomainInfo("e")], atonnx_targets=Target("ort"))
+    two = plugin(atonnx_domains=DomainInfo("d", 2), atonnx_targets=[Target("ort", (11, 20))])
     plugins = loaded(Point("one", one), Point("two", two))
     assert plugins.domains()["e"].plugin == "one"
     with pytest.raises(PluginConflictError, match="domain d"):

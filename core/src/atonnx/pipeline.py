@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 from atonnx.build.custom import custom_rows
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
+from atonnx.build.metadata import FX_NODE
 from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
@@ -22,15 +24,16 @@ from atonnx.build.translator import Translator
 from atonnx.capture import Captured, capture, functional_form
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
-from atonnx.errors import OnnxExporterError, both
+from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, both
 from atonnx.passes import run_passes
-from atonnx.plugins import Plugins, load
+from atonnx.plugins import Plugins, Target, load
 from atonnx.program import ONNXProgram
 
 __all__ = ["export"]
 
 Progress = Callable[[str, int, int], None]
 
+_DEFAULT_TARGET = "onnxruntime"
 _LOCK = threading.RLock()  # around what is global to the process: capture and its patches
 
 
@@ -53,6 +56,7 @@ def export(
     keep_initializers_as_inputs: bool = False,
     prefer: Mapping[Any, str] | None = None,
     state: str = "drop",
+    target: str = _DEFAULT_TARGET,
     progress: Progress | None = None,
 ) -> ONNXProgram:
     """Export a model to ONNX.
@@ -76,6 +80,9 @@ def export(
         prefer: ``{"aten::op": "plugin"}`` settles which plugin's row is taken.
         state: What becomes of writes to buffers and inputs: ``"drop"`` warns and drops them,
             ``"io"`` makes each buffer an input and its new value an output.
+        target: The runtime to export for: ``"onnxruntime"``, ``"onnxruntime-cpu"`` (half precision runs
+            on a CPU too), ``"portable"`` (nothing is done for a runtime), or one that a plugin has.
+            Where no plugin has the default, nothing is done either.
         progress: Called with (stage, done, total) as the export goes on.
 
     Returns:
@@ -96,6 +103,7 @@ def export(
     args, kwargs = _arguments(args, kwargs)
     say = _speaker(verbose)
     plugins = load()
+    runtime = _checked_target(target, opset, plugins, prefer)
     rows = custom_rows(custom_translation_table)
     say("Obtain model graph with torch.export...")
     report = progress or (lambda stage, done, total: None)
@@ -112,7 +120,7 @@ def export(
     say("Translate the graph into ONNX...")
     with _collector_suspended():
         program = _convert(
-            captured, opset, plugins, rows, prefer, optimize, input_names, output_names, state,
+            captured, opset, plugins, rows, prefer, runtime, optimize, input_names, output_names, state,
             opset_version is None, report, say,
         )  # fmt: skip
     if f is not None:
@@ -134,6 +142,7 @@ def _convert(
     plugins: Plugins,
     custom: Sequence[Any],
     prefer: Mapping[Any, str] | None,
+    runtime: Target,
     optimize: bool,
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
@@ -163,7 +172,11 @@ def _convert(
     )  # fmt: skip
     if optimize:
         say("Optimize the ONNX graph...")
-        run_passes(model, plugins.passes(prefer), report)
+    passes = [*(plugins.passes(prefer) if optimize else ()), *runtime.passes]
+    if passes:
+        run_passes(model, passes, report)
+    if runtime.forbidden:
+        _check_forbidden(model, runtime)
     return ONNXProgram(model, captured.program)
 
 
@@ -223,6 +236,46 @@ def _checked_opset(opset_version: int | None) -> int:
             hint=f"ask for an opset from {MIN_OPSET} to {NEWEST_OPSET}",
         )
     return opset_version
+
+
+def _checked_target(
+    name: str, opset: int, plugins: Plugins, prefer: Mapping[Any, str] | None = None
+) -> Target:
+    targets = plugins.targets().preferring(prefer or {})
+    if name not in targets and name == _DEFAULT_TARGET:
+        return Target(name)
+    if name not in targets:
+        known = ", ".join(sorted(targets)) or "none"
+        raise both(OnnxExporterError, ValueError)(
+            f"target={name!r} is not known; known are: {known}",
+            hint="they come from plugins, ours from atonnx-ort-target",
+        )
+    found = targets[name]
+    if found.opsets is not None and not found.opsets[0] <= opset <= found.opsets[1]:
+        raise both(OnnxExporterError, ValueError)(
+            f"{name} runs the opsets {found.opsets[0]} to {found.opsets[1]}, not {opset}",
+            hint='ask for another opset_version, or target="portable"',
+        )
+    return found
+
+
+def _check_forbidden(model: ir.Model, runtime: Target) -> None:
+    found: dict[str, list[str]] = {}
+    for graph in [model.graph, *(function.graph for function in model.functions.values())]:
+        for node in ir.traversal.RecursiveGraphIterator(graph):
+            name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+            if name in runtime.forbidden:
+                found.setdefault(name, []).append(node.metadata_props.get(FX_NODE, ""))
+    if found:
+        raise UnsupportedOpError(
+            f"{runtime.name} does not have the operators {', '.join(sorted(found))}",
+            missing=[
+                MissingOp(name, len(nodes), tuple(dict.fromkeys(nodes)), f"{runtime.name} does not have it")
+                for name, nodes in sorted(found.items())
+            ],
+            plugin=runtime.plugin,
+            hint="export for another target, or give the operators another translation",
+        )
 
 
 def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -11,7 +11,7 @@ from atonnx.plugins.loading import API, GROUP, Policy, load
 from atonnx.plugins.manager import Decompositions, Offers, Plugins
 from atonnx.plugins.markers import hookimpl, hookspec
 from atonnx.plugins.records import PluginRecord
-from atonnx.plugins.types import STAGES, DomainInfo, PassSpec, Stage
+from atonnx.plugins.types import STAGES, DomainInfo, PassSpec, Stage, Target
 
 __all__ = [
     "API",
@@ -25,6 +25,7 @@ __all__ = [
     "Plugins",
     "Policy",
     "Stage",
+    "Target",
     "hookimpl",
     "hookspec",
     "load",

@@ -16,7 +16,7 @@ import pluggy
 
 from atonnx.errors import OnnxExporterWarning, PluginApiError, PluginConflictError, PluginLoadError
 from atonnx.plugins.records import PluginRecord
-from atonnx.plugins.types import DomainInfo, PassSpec, Prefer
+from atonnx.plugins.types import DomainInfo, PassSpec, Prefer, Target
 
 if TYPE_CHECKING:
     import torch.fx
@@ -216,12 +216,12 @@ class Plugins:
         offers: list[tuple[str, str, Translation]] = [(target, row.plugin, row) for row in rows]
         return Offers("translation of", offers, prefer=prefer)[target]
 
-    def targets(self) -> Offers[str, Any]:
-        """The runtime profiles by name."""
+    def targets(self) -> Offers[str, Target]:
+        """The runtimes to export for, by name."""
 
-        def ask() -> Offers[str, Any]:
-            pairs = self._pairs("atonnx_targets", lambda item: isinstance(getattr(item, "name", None), str))
-            return Offers("target", [(profile.name, plugin, profile) for plugin, profile in pairs])
+        def ask() -> Offers[str, Target]:
+            answers = self._ask("atonnx_targets", lambda answer: _listed(answer, Target))
+            return Offers("target", [(target.name, target.plugin, target) for target in _stamped(answers)])
 
         return self._keep("targets", ask)
 

@@ -81,7 +81,7 @@ def atonnx_missing_translation(node: torch.fx.Node, opset: int) -> Translation |
 
 @hookspec
 def atonnx_targets() -> Any:
-    """A runtime profile (an object with a ``name``) or a list of them. Asked when a target is used."""
+    """A :class:`~atonnx.plugins.Target` or a list of them. Asked when a target is used."""
 
 
 @hookspec

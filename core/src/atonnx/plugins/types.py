@@ -1,15 +1,15 @@
-"""What hooks return, besides rows: passes and domains."""
+"""What hooks return, besides rows: passes, domains and targets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from atonnx.errors import PluginError, both
 
-__all__ = ["STAGES", "DomainInfo", "PassSpec", "Stage"]
+__all__ = ["STAGES", "DomainInfo", "PassSpec", "Stage", "Target"]
 
 Stage = Literal["simplify", "fold", "fuse", "legalize", "cleanup"]
 
@@ -66,6 +66,31 @@ class DomainInfo:
     def __post_init__(self) -> None:
         object.__setattr__(self, "schemas", tuple(self.schemas))
         object.__setattr__(self, "reference_ops", tuple(self.reference_ops))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A runtime that models are exported for: ``export(..., target=name)``.
+
+    ``opsets`` are the oldest and the newest that it runs. ``lacks(op_type, opset, dtypes)`` tells
+    whether it has no kernel for an ONNX operator, ``dtypes`` being those of the schema's type variables:
+    ``lacks("Erf", 20, {"T": "double"})``. ``forbidden`` are operators that a model must not have,
+    ``"Op"`` or ``"domain::Op"``: one that is left after the passes is an error. ``passes`` run at
+    their stages besides all others, and also where the user asks for no optimization. The host sets
+    ``plugin``.
+    """
+
+    name: str
+    opsets: tuple[int, int] | None = None
+    lacks: Callable[[str, int, Mapping[str, str]], bool] | None = None
+    forbidden: frozenset[str] = frozenset()
+    passes: tuple[PassSpec, ...] = ()
+    plugin: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forbidden", frozenset(self.forbidden))
+        made = tuple(replace(spec, plugin=self.plugin) for spec in self.passes)
+        object.__setattr__(self, "passes", made)
 
 
 Prefer = Mapping[str, str]
