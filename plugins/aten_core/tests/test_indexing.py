@@ -232,3 +232,20 @@ def test_copy_and_fill_keep_the_dtype(
     x = kit.make_tensor(dtype, torch.broadcast_shapes(*shapes))
     kit.check_op(aten.copy.default, x, kit.make_tensor(other, shapes[1], low=0, high=3), opset=opset)
     kit.check_op(aten.fill.Scalar, x, 1, opset=opset)
+
+
+@given(opset=kit.opsets(), seed=st.integers(0, 99), kind=st.sampled_from("sum prod amax amin".split()))
+def test_truth_values_are_combined(opset: int, seed: int, kind: str) -> None:
+    x, src = (kit.make_tensor(torch.bool, (4,), s) for s in (seed, seed + 1))
+    index = torch.tensor([0, 2, 0, 2])
+    kit.check_op(aten.scatter_reduce.two, x, 0, index, src, kind, opset=opset)
+    kit.check_op(aten.index_put.default, x, [index], src, True, opset=opset)
+    kit.check_op(aten.index_add.default, x, 0, index, src, opset=opset)
+    kit.check_op(aten.put.default, x, index, src, True, opset=opset)
+
+
+@given(opset=kit.opsets(), dtype=NUMBERS, alpha=st.integers(-2, 2), seed=st.integers(0, 99))
+def test_index_add(opset: int, dtype: torch.dtype, alpha: int, seed: int) -> None:
+    x, source = (kit.make_tensor(dtype, (4, 2), s, low=0, high=5) for s in (seed, seed + 1))
+    index = torch.tensor([3, 1, 3, 0])
+    kit.check_op(aten.index_add.default, x, 0, index, source, alpha=alpha, opset=fit(opset, dtype))

@@ -12,8 +12,8 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.build.infer import broadcast
 from atonnx.dispatch import Table
-from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import INT_MAX, arange, axis_of, dims_of, numel, pair, rank_of, transposed
+from atonnx_aten_core._promote import in_dtype
 from atonnx_aten_core.slicing import span
 
 aten = torch.ops.aten
@@ -224,10 +224,14 @@ def _index_put(
     where = _stacked(op, plan.indices)
     updates = _updates(op, values, plan, where, [sizes[axis] for axis in rest])
     kind = "add" if accumulate else None
-    if x.dtype == ir.DataType.BOOL and accumulate:
-        raise UnsupportedOpError.here(op, "accumulating into a bool tensor", hint="cast it to uint8 first")
-    made = op.ScatterND(target, where, updates, reduction=kind)
+    target, updates = (_countable(op, part, kind) for part in (target, updates))
+    made = op.cast(op.ScatterND(target, where, updates, reduction=kind), x.dtype)
     return transposed(op, made, [order.index(axis) for axis in range(x.rank)])
+
+
+def _countable(op: Builder, x: Value, reduction: str | None) -> Value:
+    """Truth values as numbers where they are combined: of these, all but 0 is true."""
+    return op.cast(x, ir.DataType.INT32) if x.dtype == ir.DataType.BOOL and reduction else x
 
 
 def _added(op: Builder, x: Value, values: Value) -> Value:
@@ -331,7 +335,8 @@ def index_add(op: Builder, self: Value, dim: int, index: Value, source: Value, *
     """ScatterElements(reduction="add")."""
     source = op.cast(source, self.dtype)
     if alpha != 1:
-        source = op.Mul(source, op.cast(_exact(alpha, self.dtype), self.dtype))
+        factor = in_dtype(op, _exact(alpha, self.dtype), self.dtype)
+        source = op.translate(aten.mul.Tensor, source, factor)
     return _index_written(op, self, dim, index, source, "add")
 
 
@@ -342,7 +347,8 @@ def _index_written(
     axis = axis_of(dim, wide.rank)
     where = _along(op, wide, axis, index)
     source = op.reshape(source, where.dims or ()) if source.rank != wide.rank else source
-    made = op.ScatterElements(wide, where, op.cast(source, x.dtype), axis=axis, reduction=reduction)
+    data, updates = (_countable(op, part, reduction) for part in (wide, op.cast(source, x.dtype)))
+    made = op.cast(op.ScatterElements(data, where, updates, axis=axis, reduction=reduction), x.dtype)
     return op.reshape(made, x.dims or ())
 
 
@@ -401,9 +407,9 @@ def _scattered(op: Builder, x: Value, dim: int, index: Value, src: Value, reduct
         return x
     data = x if x.rank else op.reshape(x, (1,))
     where = op.reshape(_whole(op, index), _vector(index))
-    made = op.ScatterElements(
-        data, where, _fitted(op, src, where), axis=axis_of(dim, data.rank), reduction=reduction
-    )
+    axis = axis_of(dim, data.rank)
+    data, updates = (_countable(op, part, reduction) for part in (data, _fitted(op, src, where)))
+    made = op.cast(op.ScatterElements(data, where, updates, axis=axis, reduction=reduction), x.dtype)
     return op.reshape(made, sizes)
 
 
@@ -557,7 +563,9 @@ def put(op: Builder, self: Value, index: Value, source: Value, accumulate: bool 
     """ScatterElements into the tensor as a vector."""
     flat = op.reshape(self, (numel(self.dims or ()),))
     where, values = (op.reshape(x, (numel(x.dims or ()),)) for x in (_whole(op, index), source))
-    made = op.ScatterElements(flat, where, values, axis=0, reduction="add" if accumulate else None)
+    kind = "add" if accumulate else None
+    flat, values = (_countable(op, part, kind) for part in (flat, values))
+    made = op.cast(op.ScatterElements(flat, where, values, axis=0, reduction=kind), self.dtype)
     return op.reshape(made, self.dims or ())
 
 
