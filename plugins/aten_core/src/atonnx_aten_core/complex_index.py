@@ -109,6 +109,28 @@ def _index_put_impl(
     return index_put(op, self, indices, values, accumulate)
 
 
+@table.translate(aten._unsafe_masked_index.default, complex="only")
+def _unsafe_masked_index(
+    op: Builder, self: Value, mask: Value, indices: Sequence[Value | None], fill: Any
+) -> Value:
+    """As for the real and the imaginary parts."""
+    number = complex(fill)
+    parts = [
+        op.translate(aten._unsafe_masked_index.default, x, mask, indices, n)
+        for x, n in ((real(op, self), number.real), (imaginary(op, self), number.imag))
+    ]
+    return spread(op, *parts)
+
+
+@table.translate(aten._unsafe_masked_index_put_accumulate.default, complex="only")
+def _unsafe_masked_index_put_accumulate(
+    op: Builder, self: Value, mask: Value, indices: Sequence[Value | None], values: Value
+) -> Value:
+    """As for the real and the imaginary parts."""
+    source = as_pair(op, values, self.dtype)
+    return _by_parts(op, aten._unsafe_masked_index_put_accumulate.default, self, mask, indices, source)
+
+
 @table.translate(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor, complex="only")
 def index_fill(op: Builder, self: Value, dim: int, index: Value, value: Any) -> Value:
     """ScatterElements of one value."""
@@ -382,6 +404,8 @@ def samples() -> list[OpSample]:
         OpSample(aten.index_put.default, (z, [rows], source)),
         OpSample(aten._unsafe_index_put.default, (z, [None, rows], one)),
         OpSample(aten._index_put_impl.default, (z, [rows], one, True), opsets=16),
+        OpSample(aten._unsafe_masked_index.default, (z, mask, [torch.tensor([0, 5, 2, 1])], 2.0)),
+        OpSample(aten._unsafe_masked_index_put_accumulate.default, (z, mask[:2], [rows], source), opsets=16),
         OpSample(aten.index_fill.int_Scalar, (z, -1, rows, 2j)),
         OpSample(aten.index_fill.int_Tensor, (z, 0, rows, one)),
         OpSample(aten.index_copy.default, (z, 0, rows, source)),

@@ -448,10 +448,10 @@ def _simple_power(op: Builder, z: Value, exponent: complex) -> Value | None:
 
 
 def _power_of_zero(op: Builder, exponent: Value) -> Value:
-    """One for the exponent zero, zero for one of a positive real part, else no number."""
-    zero, one = (op.const([part, 0], exponent.dtype) for part in (0, 1))
+    """Zero for an exponent of a positive real part, else no number, as exp(w log 0) has it."""
     positive = op.Greater(lanes(op, exponent).re, 0.0)
-    return paired(op.Where(is_zero(op, exponent), one, op.Where(positive, zero, math.nan)))
+    zeros = op.Mul(exponent, 0.0)
+    return paired(op.Where(positive, zeros, math.nan))
 
 
 def _general_power(op: Builder, z: Value, exponent: Any, dtype: ir.DataType) -> Value:
@@ -566,11 +566,15 @@ def _through(op: Builder, z: Value, function: Callable[[Builder, Value], Value])
     return paired(op.Neg(made))
 
 
+def _root_of(op: Builder, re: Value, im: Value) -> Lanes:
+    """The parts of a root. They come apart, as a sum of pairs would lose the sign of a zero."""
+    return lanes(op, _sqrt(op, joined(op, re, im)))
+
+
 def _roots(op: Builder, z: Value) -> tuple[Lanes, Lanes]:
-    """The parts of the roots of 1 - z and of 1 + z."""
-    one = op.const([1, 0], z.dtype)
-    less = joined(op, op.Sub(1.0, lanes(op, z).re), op.Neg(lanes(op, z).im))
-    return lanes(op, _sqrt(op, less)), lanes(op, _sqrt(op, paired(op.Add(z, one))))
+    """The roots of 1 - z and of 1 + z."""
+    re, im = lanes(op, z)
+    return _root_of(op, op.Sub(1.0, re), op.Neg(im)), _root_of(op, op.Add(re, 1.0), im)
 
 
 def _asin(op: Builder, z: Value) -> Value:
@@ -587,9 +591,8 @@ def _acos(op: Builder, z: Value) -> Value:
 
 
 def _acosh(op: Builder, z: Value) -> Value:
-    one = op.const([1, 0], z.dtype)
-    a = lanes(op, _sqrt(op, paired(op.Sub(z, one))))
-    b = lanes(op, _sqrt(op, paired(op.Add(z, one))))
+    re, im = lanes(op, z)
+    a, b = _root_of(op, op.Sub(re, 1.0), im), _root_of(op, op.Add(re, 1.0), im)
     first = _real_asinh(op, op.Add(op.Mul(a.re, b.re), op.Mul(a.im, b.im)))
     return joined(op, first, op.Mul(_atan2(op, a.im, b.re), 2.0))
 

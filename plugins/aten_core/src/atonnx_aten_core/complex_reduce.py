@@ -327,8 +327,9 @@ def _norm(op: Builder, self: Value, power: Any, dim: Any, keepdim: bool, dtype: 
     kind = None if dtype is None else to_ir(real_of(dtype))
     x = self if kind is None else paired(op.cast(self, kind))
     rank = rank_of(self)
-    if (power is None or power == 2) and not keepdim:
-        return op.ReduceL2(x, [*_axes(self, dim), rank], keepdims=0)
+    if power is None or power == 2:
+        made = op.ReduceL2(x, [*_axes(self, dim), rank], keepdims=int(keepdim))
+        return op.Squeeze(made, [-1]) if keepdim else made
     return op.translate(
         aten.linalg_vector_norm.default,
         op.Squeeze(magnitude(op, x), [-1]),

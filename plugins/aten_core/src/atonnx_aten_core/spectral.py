@@ -13,6 +13,7 @@ from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import dims_of, rank_of
+from atonnx_aten_core._complex import imaginary, real
 from atonnx_aten_core._promote import HALF
 
 if TYPE_CHECKING:
@@ -32,13 +33,12 @@ def _window(op: Builder, window: Value | None, length: int, size: int, dtype: ir
         if length == size:
             return None
         window = op.const(np.ones(length), dtype)
-    if window.is_complex:
-        raise UnsupportedOpError.here(
-            op, "a complex window", hint="multiply frames by it and transform them with torch.fft"
-        )
-    window = op.cast(window, dtype)
+    made = op.cast(window, dtype)
     left = (size - length) // 2
-    return op.Pad(window, [left, size - length - left]) if size > length else window
+    if size > length:
+        made = op.Pad(made, [left, size - length - left], None, [0])
+    made.is_complex = window.is_complex
+    return made
 
 
 def _circle(op: Builder, rows: int, size: int, dtype: ir.DataType) -> tuple[Value, Value]:
@@ -117,9 +117,10 @@ def _stft(
     size, dtype = frames.size, x.dtype
     hop = size // 4 if frames.hop is None else frames.hop
     length = size if frames.length is None else frames.length
-    half = not x.is_complex if onesided is None else onesided
+    if onesided is None:
+        onesided = not (x.is_complex or window is not None and window.is_complex)
     batch = rank_of(x) == 2
-    count = op.out.dims[-2 if op.out.dims[-1] == 2 else -1]
+    count = op.out.dims[-2]
     signal = x if batch else op.Unsqueeze(x, [0])
     if x.dtype in HALF:
         signal = op.cast(signal, ir.DataType.FLOAT)
@@ -127,11 +128,12 @@ def _stft(
     if around:
         signal = op.Pad(signal, [around, around], None, [1], mode=_MODES[frames.mode])
     shape = _window(op, window, length, size, signal.dtype)
-    rows = size // 2 + 1 if half else size
-    if op.opset >= 17 and not size & (size - 1):
-        made = _by_operator(op, signal, x.is_complex, shape, size, hop, half)
+    rows = size // 2 + 1 if onesided else size
+    plain = shape is None or not shape.is_complex
+    if op.opset >= 17 and plain and not size & (size - 1):
+        made = _by_operator(op, signal, x.is_complex, shape, size, hop, onesided)
     else:
-        made = _by_waves(op, signal, x.is_complex, shape, size, hop, half)
+        made = _by_waves(op, signal, x.is_complex, shape, size, hop, onesided)
         # The parts lie behind each other along the channels.
         dims = ((x.dims or ())[0] if batch else 1, 2, rows, count)
         made.dims = (dims[0], 2 * rows, count)
@@ -161,12 +163,16 @@ def _by_waves(
 ) -> Value:
     """Conv with the waves times the window; a complex signal has two channels."""
     cosines, sines = _circle(op, size // 2 + 1 if half else size, size, signal.dtype)
-    falling = op.Neg(sines)
+    re, im = cosines, op.Neg(sines)
+    if window is not None and window.is_complex:
+        a, b = real(op, window), imaginary(op, window)
+        re, im = op.Sub(op.Mul(re, a), op.Mul(im, b)), op.Add(op.Mul(re, b), op.Mul(im, a))
+        window = None
     if is_complex:
-        kernel = _rows(op, (cosines, falling), (sines, cosines))
+        kernel = _rows(op, (re, im), (op.Neg(im), re))
         channels = op.Transpose(signal, perm=[0, 2, 1])
     else:
-        kernel = _rows(op, (cosines, falling))
+        kernel = _rows(op, (re, im))
         channels = op.Unsqueeze(signal, [1])
     if window is not None:
         kernel = op.Mul(kernel, window)
@@ -205,6 +211,10 @@ def istft(
     rows = n_fft if return_complex else n_fft // 2 + 1
     if not return_complex and not half:
         spectrum = op.Slice(spectrum, [0], [rows], [1])
+    if window is not None and window.is_complex:
+        raise UnsupportedOpError.here(
+            op, "a complex window", hint="transform with torch.fft.ifft and add up the frames"
+        )
     shape = _window(op, window, width, n_fft, kind)
     size = (self.dims or ())[0] if batch else 1
     # Batch, parts, frequencies, frames.
@@ -296,6 +306,7 @@ def samples() -> list[OpSample]:
             **near,
         ),
         OpSample(aten.stft.center, lambda: (z(), 8, 3), pairs, **near),
+        OpSample(aten.stft.center, lambda: (x(), 8, 3, 6, torch.hann_window(6) * 1j), pairs, **near),
         OpSample(aten.stft.center, lambda: (x(), 8, 3), {"return_complex": False}, **near),
         OpSample(aten.istft.default, lambda: (half(8), 8, 2, 8, torch.hann_window(8)), **near),
         OpSample(aten.istft.default, lambda: (half(10)[0], 10, None, None, None, True, True), **near),
