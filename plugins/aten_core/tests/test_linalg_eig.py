@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import atonnx
@@ -22,7 +22,7 @@ class Eig(torch.nn.Module):
 
 
 def check(a: torch.Tensor, dynamic: bool = False, opset: int = 20) -> None:
-    axes = {axis: torch.export.Dim.AUTO for axis in range(a.ndim)}
+    axes = dict.fromkeys(range(a.ndim), torch.export.Dim.AUTO)
     made = atonnx.export(
         Eig().eval(), (a,), dynamic_shapes=(axes,) if dynamic else None, opset_version=opset, verbose=False
     )
@@ -37,6 +37,7 @@ def check(a: torch.Tensor, dynamic: bool = False, opset: int = 20) -> None:
     )
 
 
+@settings(max_examples=8)
 @given(
     opset=kit.opsets(),
     dtype=st.sampled_from([torch.float32, torch.float64]),

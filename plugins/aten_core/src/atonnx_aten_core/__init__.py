@@ -65,6 +65,7 @@ FAMILIES: tuple[str, ...] = (
     "sorting",
     "strided",
     "spectral",
+    "windows",
 )
 
 

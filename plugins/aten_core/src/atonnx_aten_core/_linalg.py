@@ -240,7 +240,11 @@ def eye(op: Builder, like: Num, rows: Any, columns: Any, batch: Sequence[Any] = 
     else:
         one = op.cast(op.Equal(op.Unsqueeze(arange(op, rows), [1]), arange(op, columns)), like.re.dtype)
         one.dims = (rows, columns)
-    made = Num(op, one) if like.im is None else Num(op, one, op.expand(op.const(0.0, one.dtype), one.dims))
+    made = (
+        Num(op, one)
+        if like.im is None
+        else Num(op, one, op.expand(op.const(0.0, one.dtype), (rows, columns)))
+    )
     return spread(made, (*batch, rows, columns))
 
 

@@ -243,8 +243,8 @@ def _solution(op: Builder, A: Value, B: Value, left: bool, info: bool) -> tuple[
     out = out_dims(op)
     batch = out[:-1] if vector else out[:-2]
     own = a.dims[:-2] == tuple(batch)
-    whole = [spread(part, (*batch, *part.dims[-2:])) for part in (a, b)]
-    x, zero = solved(op, *whole, info and own)
+    matrix, right = (spread(part, (*batch, *part.dims[-2:])) for part in (a, b))
+    x, zero = solved(op, matrix, right, info and own)
     if info and not own:  # there is one for each matrix that was given
         zero = _lu_factor(op, a)[2]
     if not left:

@@ -74,7 +74,10 @@ def _spectral(op: Builder, x: Value, order: Any, dim: Sequence[int], keepdim: bo
         a = a.cast(dtype)
     values = singular(op, a, False)[0]
     reduce = op.ReduceMax if order == 2 else op.ReduceMin
-    made: Value = op.cast(reduce(values, [-1], keepdims=0), op.out.dtype)
+    made: Value = reduce(values, [-1], keepdims=0)
+    if order == 2 and not all(isinstance(size, int) and size for size in a.dims[-2:]):
+        made = op.Max(made, 0)  # the norm of an empty matrix, of which the maximum is less than any number
+    made = op.cast(made, op.out.dtype)
     return op.Unsqueeze(made, sorted(pair)) if keepdim else made
 
 
