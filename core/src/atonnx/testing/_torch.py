@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 __all__ = [
+    "DynamicOutputShapeException",
     "conditions",
     "fake_mode",
     "fake_tensor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
 from collections import OrderedDict
@@ -13,6 +14,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from atonnx.build.source import InputSpec, OutputSpec, Source
+from atonnx.plugins import load
 from atonnx.testing import _torch
 from atonnx.testing.arguments import Size, Weight, tensors_of
 
@@ -177,6 +179,17 @@ def _key(target: Any, leaves: Sequence[Any], spec: Any) -> Any:
     return (target, spec, tuple(parts))
 
 
+def _called(target: Any, args: Any, kwargs: Any) -> Any:
+    """The call; with the plugins' capture patches where they keep whole what fails in its parts."""
+    try:
+        return target(*args, **kwargs)
+    except _torch.DynamicOutputShapeException:
+        with contextlib.ExitStack() as stack:
+            for _, patch in load().capture_patches():
+                stack.enter_context(patch)
+            return target(*args, **kwargs)
+
+
 def _capture(
     target: Any,
     leaves: list[Any],
@@ -224,7 +237,7 @@ def _capture(
     fakes = [g.meta["val"] if isinstance(g, torch.fx.Node) else g for g in given]
     fake_args, fake_kwargs = pytree.tree_unflatten(fakes, spec)
     with _torch.tracing(mode):
-        value = target(*fake_args, **fake_kwargs)
+        value = _called(target, fake_args, fake_kwargs)
     bindings = _torch.unbacked_bindings(mode, value)
     frozen = _torch.frozen_symbols(mode) & set(symbols)
     if frozen:

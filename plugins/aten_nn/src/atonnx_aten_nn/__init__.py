@@ -19,6 +19,7 @@ FAMILIES: tuple[str, ...] = (
     "adaptive_pool",
     "attention",
     "conv",
+    "ctc",
     "dropout",
     "embedding",
     "embedding_bag",
@@ -56,11 +57,12 @@ def atonnx_op_samples() -> list[Any]:
 
 @hookimpl
 def atonnx_capture_patches() -> list[Any]:
-    """Recurrent layers stay whole during capture; cache objects of transformers are taken apart."""
+    """Recurrent layers and the CTC loss stay whole; cache objects of transformers are taken apart."""
     from atonnx_aten_nn import capture_patches as patches
 
     return [
         patches.whole_recurrent_layers(),
+        patches.whole_ctc_loss(),
         patches.refused_packed_sequences(),
         patches.transformers_caches(),
     ]

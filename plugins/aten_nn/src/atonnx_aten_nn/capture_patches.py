@@ -17,7 +17,7 @@ from atonnx.capture._torch import replaced_kernels
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn._torch import is_registered, is_traced, original_kernel
 
-__all__ = ["refused_packed_sequences", "transformers_caches", "whole_recurrent_layers"]
+__all__ = ["refused_packed_sequences", "transformers_caches", "whole_ctc_loss", "whole_recurrent_layers"]
 
 aten = torch.ops.aten
 Tensors = Sequence[torch.Tensor]
@@ -103,6 +103,35 @@ def whole_recurrent_layers() -> Iterator[None]:
         stack.enter_context(replaced_kernels(aten.lstm.input, _lstm))
         for overload in (aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input):
             stack.enter_context(replaced_kernels(overload, _one_state(overload)))
+        yield
+
+
+def _ctc(overload: Any) -> Callable[..., torch.Tensor]:
+    def kernel(
+        log_probs: torch.Tensor,
+        targets: torch.Tensor,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: int = 0,
+        reduction: int = 1,
+        zero_infinity: bool = False,
+    ) -> torch.Tensor:
+        if not is_traced((log_probs, targets)):
+            flags = (blank, reduction, zero_infinity)
+            made = original_kernel(overload, log_probs, targets, input_lengths, target_lengths, *flags)
+            return made  # type: ignore[no-any-return]
+        each = reduction == 0 and log_probs.dim() == 3
+        return log_probs.new_empty((log_probs.shape[1],) if each else ())
+
+    return kernel
+
+
+@contextlib.contextmanager
+def whole_ctc_loss() -> Iterator[None]:
+    """The loss is captured as one operator; what its kernel keeps has a size that depends on values."""
+    with contextlib.ExitStack() as stack:
+        for overload in (aten.ctc_loss.IntList, aten.ctc_loss.Tensor):
+            stack.enter_context(replaced_kernels(overload, _ctc(overload)))
         yield
 
 

@@ -1,15 +1,16 @@
-"""Images put together from their windows."""
+"""Images taken apart into windows, and put together from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import D, sizes_of
+from atonnx_aten_nn._common import D, filled, sizes_of
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -42,12 +43,86 @@ def col2im(
     return op.Squeeze(image, [0]) if single else image
 
 
+def _windows(op: Builder, size: Any, kernel: int, dilation: int, stride: int) -> tuple[Value, Any]:
+    """Which places each of the windows along an axis has, by the kernel's, and how many there are."""
+    count = (size - dilation * (kernel - 1) - 1) // stride + 1
+    taps = np.arange(kernel).reshape(kernel, 1) * dilation
+    if isinstance(count, int):
+        return op.const(taps + np.arange(count) * stride), count
+    begins = op.Range(0, op.size(count), 1)
+    return op.Add(op.const(taps), begins if stride == 1 else op.Mul(begins, stride)), count
+
+
+@table.translate(aten.im2col.default)
+def im2col(
+    op: Builder,
+    self: Value,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Value:
+    """Gather of the windows along each axis."""
+    x = self if self.rank == 4 else op.Unsqueeze(self, [0])
+    if any(padding):
+        x = op.Pad(x, [*padding, *padding], None, [2, 3])
+    for i in (0, 1):
+        size = sizes_of(self)[self.rank - 2 + i] + 2 * padding[i]
+        index = _windows(op, size, kernel_size[i], dilation[i], stride[i])[0]
+        x = op.Gather(x, index, axis=2 + 2 * i)
+    return op.reshape(op.Transpose(x, perm=[0, 1, 2, 4, 3, 5]), op.out.dims)
+
+
+@table.translate(aten.max_unpool2d.default)
+def max_unpool2d(op: Builder, self: Value, indices: Value, output_size: Sequence[Any]) -> Value:
+    """ScatterElements into zeros."""
+    return _unpooled(op, self, indices, 2)
+
+
+@table.translate(aten.max_unpool3d.default)
+def max_unpool3d(
+    op: Builder,
+    self: Value,
+    indices: Value,
+    output_size: Sequence[Any],
+    stride: Sequence[int],
+    padding: Sequence[int],
+) -> Value:
+    """ScatterElements into zeros."""
+    return _unpooled(op, self, indices, 3)
+
+
+def _product(sizes: Sequence[Any]) -> Any:
+    found: Any = 1
+    for size in sizes:
+        found = size * found
+    return found
+
+
+def _unpooled(op: Builder, x: Value, indices: Value, spatial: int) -> Value:
+    planes, image = op.out.dims[:-spatial], op.out.dims[-spatial:]
+    area = _product(sizes_of(x)[-spatial:])
+    zeros = filled(op, 0, (*planes, _product(image)), x.dtype)
+    flat, places = (op.reshape(value, (*planes, area)) for value in (x, indices))
+    return op.reshape(op.ScatterElements(zeros, places, flat, axis=len(planes)), op.out.dims)
+
+
 def samples() -> list[Any]:
     """A call of each row."""
     from atonnx.testing import OpSample
 
     one = [1, 1]
+
+    def places(spatial: int) -> torch.Tensor:
+        return torch.arange(6).reshape(1, 2, 3, *[1] * (spatial - 1)) * 2
+
     return [
+        OpSample(aten.im2col.default, lambda: (torch.randn(2, 3, 5, 6), [2, 3], one, [1, 0], [2, 1])),
+        OpSample(aten.max_unpool2d.default, lambda: (torch.randn(1, 2, 3, 1), places(2), [4, 5])),
+        OpSample(
+            aten.max_unpool3d.default,
+            lambda: (torch.randn(1, 2, 3, 1, 1), places(3), [3, 2, 2], [1, 2, 2], [0, 0, 0]),
+        ),
         OpSample(
             aten.col2im.default,
             lambda: (torch.randn(2, 12, 12), [4, 5], [2, 2], one, [0, 0], one),

@@ -72,6 +72,25 @@ def _cropped(
     return op.Slice(x, op.shape([starts[i] for i in found]), op.shape(ends), [axes[i] for i in found])
 
 
+def _never_zero(op: Builder, size: Any) -> bool:
+    return op.session.facts.provably_nonzero(size.expr) if isinstance(size, SymSize) else size != 0
+
+
+def _wrapped(op: Builder, x: Value, axes: list[int], adds: Sequence[Any]) -> Value:
+    """Both ends put before and behind: ONNX Runtime does not wrap what is empty."""
+    for i, axis in enumerate(axes):
+        before, after = adds[i], adds[i + len(axes)]
+        parts = [x]
+        if before != 0:
+            # Not from the end: a size that turns out to be 0 would ask for everything.
+            length = op.Shape(x, start=axis, end=axis + 1 if axis + 1 < x.rank else None)
+            parts.insert(0, op.Slice(x, op.Sub(length, op.shape([before])), length, [axis]))
+        if after != 0:
+            parts.append(op.Slice(x, [0], op.shape([after]), [axis]))
+        x = op.Concat(*parts, axis=axis) if len(parts) > 1 else x
+    return x
+
+
 def padded(op: Builder, x: Value, pad: Sequence[Any], mode: str, value: Any = None) -> Value:
     """Pad; where it is not by a constant, numbers below zero are a Slice.
 
@@ -89,6 +108,8 @@ def padded(op: Builder, x: Value, pad: Sequence[Any], mode: str, value: Any = No
     sizes = list(sizes_of(x))
     y = _cropped(op, x, axes, before, after, sizes) if wraps else x
     adds = [*_part(op, before, True), *_part(op, after, True)]
+    if wraps and not all(_never_zero(op, size) for size in sizes):
+        return _wrapped(op, y, axes, adds)
     if any(number != 0 for number in adds):
         y = op.Pad(y, op.shape(adds), None, axes, mode=_MODES[mode])
     if wraps:
