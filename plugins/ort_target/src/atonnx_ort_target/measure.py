@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime as ort
@@ -57,6 +58,12 @@ _LEFT_OUT = (
     "RegexFullMatch",
     "TfIdfVectorizer",
 )
+# Kernels that refuse some of their dtypes only when they run: shapes to run them with.
+_RUN = {
+    "GRU": [(1, 1, 2), (1, 12, 2), (1, 12, 4)],
+    "LSTM": [(1, 1, 2), (1, 16, 2), (1, 16, 4)],
+    "RNN": [(1, 1, 2), (1, 4, 2), (1, 4, 4)],
+}
 _INPUTS = {"Clip": (0, 1, 2), "Resize": (0, 2)}  # other inputs than the required ones
 
 
@@ -139,11 +146,23 @@ def lacks(spec: OpSpec, dtypes: Mapping[str, str], opset: int) -> bool:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     proto = model(spec, dtypes, opset)
     try:
-        ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no public base class
         # Most are NOT_IMPLEMENTED; others are errors inside the function that stands for the operator.
         return "NOT_IMPLEMENTED" in str(error) or _is_legal(proto)
-    return False
+    return spec.op_type in _RUN and not _runs(session, _RUN[spec.op_type])
+
+
+def _runs(session: ort.InferenceSession, shapes: Sequence[Sequence[int]]) -> bool:
+    given = zip(session.get_inputs(), shapes, strict=True)
+    dtypes = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
+    if any(value.type not in dtypes for value in session.get_inputs()):
+        return True
+    try:
+        session.run(None, {value.name: np.zeros(shape, dtypes[value.type]) for value, shape in given})
+    except Exception:  # onnxruntime's errors have no public base class
+        return False
+    return True
 
 
 def _is_legal(proto: onnx.ModelProto) -> bool:
