@@ -722,7 +722,7 @@ def _positive_dims(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if first is None or not isinstance(target, OpOverload):
         return args, kwargs
     rank = first.rank - first.is_complex
-    more = 1 if target._schema.name.endswith(("::unsqueeze", "::stack")) else 0
+    more = 1 if target._schema.name.endswith(("::unsqueeze", "::unsqueeze_copy", "::stack")) else 0
 
     def fixed(name: str, value: Any) -> Any:
         if name not in _DIMS:

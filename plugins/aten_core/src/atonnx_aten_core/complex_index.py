@@ -113,7 +113,9 @@ def _index_put_impl(
 def _unsafe_masked_index(
     op: Builder, self: Value, mask: Value, indices: Sequence[Value | None], fill: Any
 ) -> Value:
-    """As for the real and the imaginary parts."""
+    """As for the real and the imaginary parts; the number where there is nothing to index."""
+    if 0 in dims_of(self):
+        return op.expand(as_pair(op, fill, self.dtype), op.out.dims)
     number = complex(fill)
     parts = [
         op.translate(aten._unsafe_masked_index.default, x, mask, indices, n)
@@ -127,6 +129,8 @@ def _unsafe_masked_index_put_accumulate(
     op: Builder, self: Value, mask: Value, indices: Sequence[Value | None], values: Value
 ) -> Value:
     """As for the real and the imaginary parts."""
+    if 0 in dims_of(self):
+        return self
     source = as_pair(op, values, self.dtype)
     return _by_parts(op, aten._unsafe_masked_index_put_accumulate.default, self, mask, indices, source)
 

@@ -8,6 +8,8 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
+from atonnx.errors import UnsupportedOpError
+from atonnx_aten_core._complex import torch_dtype
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -76,6 +78,18 @@ def _neg_view(op: Builder, self: Value) -> Value:
     return op.Neg(self)
 
 
+@table.translate(aten.view.dtype, aten.view_copy.dtype, complex="only")
+def view_dtype(op: Builder, self: Value, dtype: torch.dtype) -> Value:
+    """Reshape: the pairs become two elements of the last axis each, or the other way round."""
+    if self.dtype != op.out.dtype:
+        raise UnsupportedOpError.here(
+            op,
+            f"a view of {torch_dtype(self)} as {dtype}",
+            hint="view as the dtype of the parts, or use torch.view_as_real",
+        )
+    return op.reshape(self, op.out.dims)
+
+
 def samples() -> list[Any]:
     """Test inputs of the rows."""
     from atonnx.testing import OpSample
@@ -98,4 +112,9 @@ def samples() -> list[Any]:
         OpSample(aten.resolve_conj.default, (z,)),
         OpSample(aten.resolve_neg.default, (x,)),
         OpSample(aten._neg_view.default, (x,)),
+        *(
+            OpSample(f, (t, dtype))
+            for f in (aten.view.dtype, aten.view_copy.dtype)
+            for t, dtype in ((z, torch.float32), (x, torch.complex64))
+        ),
     ]
