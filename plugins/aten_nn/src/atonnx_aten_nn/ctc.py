@@ -132,8 +132,8 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Value:
     """Scan over time."""
-    lengths = [op.const(list(numbers), D.INT64) for numbers in (input_lengths, target_lengths)]
-    return _loss(op, log_probs, targets, *lengths, blank, reduction, zero_infinity)
+    steps, labels = (op.const(list(numbers), D.INT64) for numbers in (input_lengths, target_lengths))
+    return _loss(op, log_probs, targets, steps, labels, blank, reduction, zero_infinity)
 
 
 @table.translate(aten.ctc_loss.Tensor)

@@ -80,7 +80,7 @@ def _of_rows(op: Builder, rows: Value, counted: Value | None, mode: int, bags: t
     parted = op.reshape(rows, (*bags, sizes_of(rows)[1]))
     if counted is None:
         names = {_SUM: op.ReduceSum, _MEAN: op.ReduceMean, _MAX: op.ReduceMax}
-        return names[mode](parted, [1], keepdims=0)  # type: ignore[no-any-return]
+        return names[mode](parted, [1], keepdims=0)
     number = None
     if mode != _SUM:
         number = op.ReduceSum(op.reshape(op.cast(counted, rows.dtype), (*bags, 1)), [1], keepdims=0)

@@ -29,7 +29,7 @@ def col2im(
     """Col2Im; ScatterND of float64, which runtimes lack, and of dynamic sizes before opset 18."""
     fixed = all(isinstance(size, int) for size in (*output_size, sizes_of(self)[-2]))
     if self.dtype == D.DOUBLE or (op.opset < 18 and not fixed):
-        return op.decompose()  # type: ignore[no-any-return]
+        return op.decompose()
     single = self.rank == 2
     x = op.Unsqueeze(self, [0]) if single else self
     image = op.Col2Im(

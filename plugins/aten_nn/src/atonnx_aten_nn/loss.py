@@ -20,7 +20,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 def _reduced(op: Builder, loss: Value, reduction: int) -> Value:
     if _REDUCTIONS[reduction] == "none":
         return loss
-    return op.translate(aten.mean.default if reduction == 1 else aten.sum.default, loss)  # type: ignore[no-any-return]
+    return op.translate(aten.mean.default if reduction == 1 else aten.sum.default, loss)
 
 
 def _batched(op: Builder, scores: Value, target: Value) -> tuple[Value, Value, bool]:
@@ -274,11 +274,11 @@ def linear_cross_entropy_chunked_whole(
 
 
 def _is(op: Builder, x: Value, number: int) -> Value:
-    return op.translate(aten.eq.Scalar, x, number)  # type: ignore[no-any-return]
+    return op.translate(aten.eq.Scalar, x, number)
 
 
 def _floored(op: Builder, x: Value) -> Value:
-    return op.translate(aten.clamp_min.default, x, 0)  # type: ignore[no-any-return]
+    return op.translate(aten.clamp_min.default, x, 0)
 
 
 @table.translate(aten.margin_ranking_loss.default)
@@ -314,7 +314,7 @@ def samples() -> list[Any]:
     def pair(*more: Any) -> Any:
         return lambda: (torch.randn(3, 4), torch.randn(3, 4), torch.ones(3, 4), *more)
 
-    one = {"expect": "NegativeLogLikelihoodLoss:1!", "opsets": 12}
+    one: dict[str, Any] = {"expect": "NegativeLogLikelihoodLoss:1!", "opsets": 12}
     return [
         OpSample(aten.nll_loss.default, scores(), **one),
         OpSample(aten.nll_loss_nd.default, scores(None, 0), **one),

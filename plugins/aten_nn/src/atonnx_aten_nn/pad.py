@@ -172,7 +172,7 @@ def samples() -> list[Any]:
     def x(spatial: int, *more: Any) -> Any:
         return lambda: (torch.randn(2, 3, *(5, 4, 6)[:spatial]), *more)
 
-    one = {"expect": "Pad:1!"}
+    one: dict[str, Any] = {"expect": "Pad:1!"}
     reflection = (aten.reflection_pad1d, aten.reflection_pad2d, aten.reflection_pad3d)
     replication = (aten.replication_pad1d, aten.replication_pad2d, aten.replication_pad3d)
     return [

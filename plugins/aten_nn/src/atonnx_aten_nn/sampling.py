@@ -107,7 +107,8 @@ def samples() -> list[Any]:
     )
     return [
         *(OpSample(o, lambda: (*image(), 0, 0, False), expect="GridSample:1!", opsets=16) for o in two),
-        OpSample(aten.grid_sampler_2d.default, lambda: (*image(), 2, 1, True)),
+        # torch's kernel of the cubic mode takes half a minute to find the size of its result from symbols.
+        OpSample(aten.grid_sampler_2d.default, lambda: (*image(), 2, 1, True), options={"dynamic": False}),
         OpSample(aten.grid_sampler_3d.default, lambda: (*volume(), 0, 0, False)),
         OpSample(aten.affine_grid_generator.default, lambda: (torch.randn(2, 2, 3), [2, 3, 1, 5], True)),
         OpSample(aten.affine_grid_generator.default, lambda: (torch.randn(2, 2, 3), [2, 3, 4, 5], False)),
