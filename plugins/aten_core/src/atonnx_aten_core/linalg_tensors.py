@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from atonnx.build import Builder, Value
+from atonnx.build.sizes import smax
 from atonnx.dispatch import NodeView, Table
 from atonnx_aten_core._axes import axis_of, dims_of, numel, pair, transposed
 from atonnx_aten_core._linalg import numbers
@@ -25,12 +26,16 @@ def tensordot(
     first = [axis_of(axis, self.rank) for axis in dims_self]
     second = [axis_of(axis, other.rank) for axis in dims_other]
     for here, there in zip(first, second, strict=True):
-        a, b = (self.dims or ())[here], (other.dims or ())[there]
+        a, b = dims_of(self)[here], dims_of(other)[there]
         # As in torch, a size of one stands for any: then the other side's numbers are added.
         if a == 1 and b != 1:
             other = op.translate(aten.sum.dim_IntList, other, (there,), True)
         elif b == 1 and a != 1:
             self = op.translate(aten.sum.dim_IntList, self, (here,), True)
+        elif a != b:  # one of them may turn out to be one
+            size = smax(a, b)
+            self = op.expand(self, _resized(self, here, size))
+            other = op.expand(other, _resized(other, there, size))
     rows = [axis for axis in range(self.rank) if axis not in first]
     columns = [axis for axis in range(other.rank) if axis not in second]
     sizes, others = self.dims or (), other.dims or ()
@@ -38,6 +43,11 @@ def tensordot(
     left = op.reshape(transposed(op, self, [*rows, *first]), (numel(sizes[a] for a in rows), depth))
     right = op.reshape(transposed(op, other, [*second, *columns]), (depth, numel(others[a] for a in columns)))
     return op.reshape(op.translate(aten.mm.default, left, right), op.out.dims)
+
+
+def _resized(x: Value, axis: int, size: Any) -> tuple[Any, ...]:
+    dims = x.dims or ()
+    return (*dims[:axis], size, *dims[axis + 1 :])
 
 
 def _dynamic(node: NodeView) -> bool:
