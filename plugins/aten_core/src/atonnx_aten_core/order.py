@@ -141,7 +141,7 @@ def _without(op: Builder, x: Value, axis: int, keepdim: bool) -> Value:
 def mode(op: Builder, self: Value, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
     """The first of the longest runs of equal elements in order (TopK), and where its last one was.
 
-    Which of equal elements torch names is not stated. nan equals nothing, as in torch.
+    Which of equal elements torch names is not stated, nor what it finds where there is nan.
     """
     if not self.rank:
         return self, op.const(0, _INT64)
@@ -167,8 +167,10 @@ def samples() -> list[OpSample]:
     nan = float("nan")
     x = torch.tensor([[3.0, 1.0, 4.0, 1.0], [2.0, nan, 2.0, 1.0]])
     whole = torch.tensor([[3, 1, 4, 1], [2, 5, 2, 1]])
-    along = (aten.median.dim, aten.nanmedian.dim, aten.mode.default)
+    along = (aten.median.dim, aten.nanmedian.dim)
     return [
         *(OpSample(f, (t,)) for f in (aten.median.default, aten.nanmedian.default) for t in (x, whole)),
         *(OpSample(f, (t, dim, dim == 0)) for f in along for t in (x, whole) for dim in (0, -1)),
+        OpSample(aten.mode.default, (whole,)),
+        OpSample(aten.mode.default, (x[:, :1], 0, True)),
     ]

@@ -42,18 +42,20 @@ def _layout(op: Builder, x: Value) -> tuple[list[int], Any]:
     if not isinstance(fake, torch.Tensor) or any(isinstance(n, int) and n == 0 for n in sizes):
         return axes, 0
     strides = [of(stride) for stride in fake.stride()]
-    if all(isinstance(s, int) for s in strides):
-        axes.sort(key=lambda axis: (-strides[axis], axis))
+    inner: list[int] = []
     expected: Any = 1
-    for axis in reversed(axes):
-        if sizes[axis] != 1 and strides[axis] != expected:
+    while axes:
+        found = [axis for axis in axes if sizes[axis] == 1 or strides[axis] == expected]
+        if not found:
             raise UnsupportedOpError.here(
                 op,
                 "a view by strides of a tensor that has gaps in memory or repeats elements",
                 hint="call .contiguous() before as_strided, or index instead",
             )
-        expected = expected * sizes[axis]
-    return axes, of(fake.storage_offset())
+        inner.append(found[-1])
+        axes.remove(found[-1])
+        expected = expected * sizes[found[-1]]
+    return inner[::-1], of(fake.storage_offset())
 
 
 def _flat(op: Builder, x: Value, axes: Sequence[int]) -> Value:
