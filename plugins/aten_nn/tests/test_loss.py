@@ -67,7 +67,7 @@ def test_cross_entropy_of_probabilities(opset, call, reduction, smoothing):
 
 @given(
     opset=kit.opsets(),
-    dtype=st.sampled_from([torch.float32, torch.float64, torch.int64]),
+    dtype=st.sampled_from([torch.float32, torch.float64, torch.int64, torch.uint8]),
     shapes=kit.broadcastable(3),
     margin=st.sampled_from([0.0, 0.5, 2.0]),
     reduction=REDUCTIONS,

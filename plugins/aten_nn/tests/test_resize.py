@@ -64,3 +64,19 @@ def test_antialiased(data, opset, packet, align, dynamic):
 def test_nearest(data, opset, spatial, exact, dynamic):
     packet = (EXACT if exact else NEAREST)[spatial - 1]
     check(packet.vec, data.draw(calls(spatial)), dynamic=dynamic, opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    packet=st.sampled_from([aten.upsample_bilinear2d, aten.upsample_bicubic2d, *ANTIALIASED[:2]]),
+    channels=st.sampled_from([1, 3, 5]),
+    size=st.lists(
+        st.integers(2, 12), min_size=2, max_size=2
+    ),  # at a width of 1 eager fails or reads elsewhere
+    align=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_bytes_are_rounded_after_each_axis(opset, packet, channels, size, align, seed):
+    torch.manual_seed(seed)
+    x = torch.randint(0, 256, (2, channels, 7, 9), dtype=torch.uint8)
+    kit.check_op(packet.vec, x, size, align, None, opset=opset, dynamic=False)

@@ -33,6 +33,9 @@ __all__ = [
     "written_by",
 ]
 
+# What functional forms of creation take besides.
+_OPTIONS = {"dtype", "layout", "device", "pin_memory"}
+
 # Their schema says that they write, but no data changes.
 _NOT_WRITES = {"aten::detach_", "aten::requires_grad_", "aten::rename_", "aten::resolve_conj"}
 
@@ -105,12 +108,18 @@ def functional_overload(target: OpOverload) -> OpOverload | None:
     if packet is None:
         return None
     wanted = [(a.name, str(a.type)) for a in target._schema.arguments if a.name not in outs]
+    made = None
     for overload in packet.overloads():
         candidate = getattr(packet, overload)
         schema = candidate._schema
-        if not schema.is_mutable and [(a.name, str(a.type)) for a in schema.arguments] == wanted:
+        if schema.is_mutable:
+            continue
+        found = [(a.name, str(a.type)) for a in schema.arguments]
+        if found == wanted:
             return candidate  # type: ignore[no-any-return]
-    return None
+        if outs and [pair for pair in found if pair[0] not in _OPTIONS] == wanted:
+            made = candidate  # a new tensor, which has the dtype of `out`
+    return made
 
 
 class Guards(list[Any]):

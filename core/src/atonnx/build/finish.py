@@ -157,7 +157,9 @@ def _outputs(
 def _as_output(
     builder: Builder, translator: Translator, item: Any, argument: Any, taken: set[Value], name: str
 ) -> Value:
-    value = builder.size(item) if isinstance(item, SymSize) else builder.as_value(item)
+    # A float of Python has 64 bits, also one that the program computes from sizes.
+    kind = ir.DataType.DOUBLE if isinstance(item, float) else None
+    value = builder.size(item) if isinstance(item, SymSize) else builder.as_value(item, kind)
     if isinstance(argument, torch.fx.Node) and not builder.origin.metadata:
         producer = value.producer()
         if producer is not None:

@@ -388,6 +388,8 @@ def invert(expr: Any, value: Any = None, known: Collection[Any] = ()) -> tuple[A
     (symbol,) = unknown
     if expr == symbol:
         return symbol, value
+    if not isinstance(expr, sympy.Expr):  # a condition, such as a bool that was read from a tensor
+        return None
     if any(symbol in function.free_symbols for function in expr.atoms(Application)):
         return None
     expanded = sympy.expand(expr)

@@ -54,6 +54,7 @@ FAMILIES: tuple[str, ...] = (
     "order",
     "pointwise",
     "polynomials",
+    "prims",
     "random",
     "quantile",
     "reduce",

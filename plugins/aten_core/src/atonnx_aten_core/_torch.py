@@ -28,3 +28,10 @@ def captured_as_one(tensor: Any, axis: int) -> bool:
     """Whether the size along an axis was 1 in the example inputs, and yet is not fixed to it."""
     size = tensor.shape[axis] if isinstance(tensor, torch.Tensor) else None
     return isinstance(size, torch.SymInt) and size.node.hint == 1
+
+
+def prims() -> Any:
+    """The namespace of torch's primitive operators, all of them registered."""
+    import torch._prims
+
+    return torch.ops.prims

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 table = Table(__name__)
 
+_OVERFLOWING = {torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz}
+
 
 def _to(op: Builder, x: Value, dtype: Any) -> Value:
     """Cast where a dtype is asked for, given as such or by number.
@@ -29,12 +31,22 @@ def _to(op: Builder, x: Value, dtype: Any) -> Value:
         dtype = op.out.torch_dtype
     if not dtype.is_complex:
         if not x.is_complex:
-            return op.cast(x, dtype)
+            return _cast(op, x, dtype)
         if dtype == torch.bool:
             made = op.cast(x, dtype)
             return op.Or(real(op, paired(made)), imaginary(op, made))
         return op.cast(real(op, x), dtype)
     return as_pair(op, x, to_ir(real_of(dtype)))
+
+
+def _cast(op: Builder, x: Value, dtype: torch.dtype) -> Value:
+    """Cast. To float 8 types other than e4m3fn torch does not saturate, and ONNX Runtime takes their -0 for
+    true."""
+    if dtype in _OVERFLOWING and x.dtype != to_ir(dtype):
+        return op.Cast(x, to=to_ir(dtype), saturate=0)
+    if dtype == torch.bool and x.dtype.is_floating_point() and x.dtype.bitwidth == 8:
+        x = op.cast(x, torch.float32)
+    return op.cast(x, dtype)
 
 
 @table.translate(aten.to.dtype, complex="layout")

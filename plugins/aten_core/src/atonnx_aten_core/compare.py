@@ -106,7 +106,7 @@ def isclose(
     if a.dtype == BOOL:
         return op.Equal(a, b)
     close = op.Equal(a, b)
-    floats = a.dtype.is_floating_point()  # type: ignore[union-attr]
+    floats = a.dtype.is_floating_point()
     if equal_nan and floats:
         close = op.Or(close, op.And(op.IsNaN(a), op.IsNaN(b)))
     if rtol == 0 and atol == 0:

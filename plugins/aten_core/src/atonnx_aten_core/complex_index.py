@@ -113,15 +113,18 @@ def _index_put_impl(
 def _unsafe_masked_index(
     op: Builder, self: Value, mask: Value, indices: Sequence[Value | None], fill: Any
 ) -> Value:
-    """As for the real and the imaginary parts; the number where there is nothing to index."""
-    if 0 in dims_of(self):
-        return op.expand(as_pair(op, fill, self.dtype), op.out.dims)
-    number = complex(fill)
-    parts = [
-        op.translate(aten._unsafe_masked_index.default, x, mask, indices, n)
-        for x, n in ((real(op, self), number.real), (imaginary(op, self), number.imag))
-    ]
-    return spread(op, *parts)
+    """As index, with indices moved into the tensor; Where, for the fill where the mask is false."""
+    filler, sizes = as_pair(op, fill, self.dtype), dims_of(self)
+    if 0 in sizes:
+        return op.expand(filler, op.out.dims)
+    moved: list[Value | None] = []
+    for axis, index in enumerate(indices):
+        if index is not None:
+            index = op.cast(index, ir.DataType.INT64)
+            index = op.Max(op.Min(index, op.size(sizes[axis] - 1)), 0)
+        moved.append(index)
+    taken = op.translate(aten.index.Tensor, self, moved)
+    return op.Where(op.Unsqueeze(mask, [-1]), taken, filler)
 
 
 @table.translate(aten._unsafe_masked_index_put_accumulate.default, complex="only")
@@ -408,7 +411,8 @@ def samples() -> list[OpSample]:
         OpSample(aten.index_put.default, (z, [rows], source)),
         OpSample(aten._unsafe_index_put.default, (z, [None, rows], one)),
         OpSample(aten._index_put_impl.default, (z, [rows], one, True), opsets=16),
-        OpSample(aten._unsafe_masked_index.default, (z, mask, [torch.tensor([0, 5, 2, 1])], 2.0)),
+        OpSample(aten._unsafe_masked_index.default, (z, mask, [torch.tensor([0, 5, 2, 1])], 2j)),
+        OpSample(aten._unsafe_masked_index.default, (z, mask[:2], [torch.tensor([[0], [5]]), cells[0]], 2j)),
         OpSample(aten._unsafe_masked_index_put_accumulate.default, (z, mask[:2], [rows], source), opsets=16),
         OpSample(aten.index_fill.int_Scalar, (z, -1, rows, 2j)),
         OpSample(aten.index_fill.int_Tensor, (z, 0, rows, one)),

@@ -14,7 +14,7 @@ from atonnx.build import Builder, SymSize, Value
 from atonnx.build.dtypes import real_of, to_ir
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import INT_MAX, axis_of, dims_of, numel, rank_of, transposed
-from atonnx_aten_core._complex import as_pair, magnitude, paired, real
+from atonnx_aten_core._complex import as_pair, lanes, magnitude, paired, real
 from atonnx_aten_core.complex_math import product
 
 if TYPE_CHECKING:
@@ -363,15 +363,15 @@ def norm_dim(op: Builder, self: Value, p: Any, dim: Any, keepdim: bool = False) 
 def logsumexp(op: Builder, self: Value, dim: Any, keepdim: bool = False) -> Value:
     """log of the sum of exponentials, which are taken relative to the largest real part."""
     axes = _axes(self, dim)
-    top = op.ReduceMax(op.Unsqueeze(real(op, self), [-1]), axes or None, keepdims=1) if axes else None
-    if top is None:
-        return self
+    top = lanes(op, self).re
+    if axes:
+        top = op.ReduceMax(top, axes, keepdims=1)
     # An infinite maximum is no reference.
     top = op.Where(op.Less(op.Abs(top), float("inf")), top, 0.0)
     pads = [0] * (2 * top.rank - 1) + [1]
     shift = paired(op.Pad(top, pads))
     total = _total(op, op.translate(aten.exp.default, paired(op.Sub(self, shift))), axes, keepdim)
-    if not keepdim:
+    if not keepdim and axes:
         shift = op.Squeeze(shift, axes)
     return paired(op.Add(op.translate(aten.log.default, paired(total)), shift))
 
@@ -413,6 +413,7 @@ def samples() -> list[OpSample]:
         OpSample(prims.var.default, (z, [0], 1), **near),
         OpSample(aten.norm.Scalar, (z,), **near),
         OpSample(aten.logsumexp.default, (z, [1]), **near),
+        OpSample(aten.logsumexp.default, (torch.tensor(2 - 7j), [0]), **near),
         OpSample(aten.logcumsumexp.default, (z, 1), **near),
         OpSample(aten._logcumsumexp.default, (z, 1), **near),
     ]

@@ -70,6 +70,13 @@ def map_impl(op: Builder, f: Graph, xs: Sequence[Any], pos_args: Sequence[Any] =
     return _scan(op, f, (), xs, pos_args)
 
 
+@table.translate("higher_order::with_effects", complex="also")
+def with_effects(op: Builder, token: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+    """The operator; the token, which only keeps an order, is handed on."""
+    made = op.translate(target, *args, **kwargs)
+    return (token, *made) if isinstance(made, tuple) else (token, made)
+
+
 def _scan(op: Builder, step: Graph, init: Sequence[Any], xs: Sequence[Any], rest: Sequence[Any]) -> Any:
     begin = [op.as_value(value) for value in init]
     with op.body("scan_body") as body:

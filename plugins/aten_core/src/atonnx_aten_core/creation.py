@@ -426,6 +426,16 @@ def eye_m(
     return _eye(op, n, m, _kind(op, dtype))
 
 
+@table.translate(aten.vander.default)
+def vander(op: Builder, x: Value, N: Any = None, increasing: bool = False) -> Value:
+    """Pow, of a column and a Range."""
+    base = op.Unsqueeze(op.cast(x, op.out.dtype), [1])
+    powers = op.Range(0, op.size(op.out.dims[1]), 1)
+    if not increasing:
+        powers = op.Sub(op.size(op.out.dims[1] - 1), powers)
+    return op.translate(aten.pow.Tensor_Tensor, base, op.cast(powers, op.out.dtype))
+
+
 def samples() -> list[OpSample]:
     """Test inputs of the rows."""
     from atonnx.testing import OpSample, Size
@@ -475,4 +485,6 @@ def samples() -> list[OpSample]:
         OpSample(aten.linspace.default, lambda: (0, 1 + 2j, 7)),
         OpSample(aten.eye.default, lambda: (3,), {"dtype": torch.complex64}),
         OpSample(aten.eye.m, lambda: (3, 4), {"dtype": torch.int64}),
+        OpSample(aten.vander.default, lambda: (x()[0],)),
+        OpSample(aten.vander.default, lambda: (torch.tensor([3, -2, 0]), 4, True), opsets=12),
     ]

@@ -145,7 +145,7 @@ def nanmean(op: Builder, self: Value, dim: Any = None, keepdim: bool = False, *,
 
 
 def _extreme(op: Builder, name: str, x: Value, axes: Axes, keepdim: bool) -> Value:
-    wide = _WIDER.get(x.dtype)  # type: ignore[arg-type]
+    wide = _WIDER.get(x.dtype)
     if wide is None or not axes:
         return _reduced(op, name, x, axes, keepdim)
     return op.cast(_reduced(op, name, op.cast(x, wide), axes, keepdim), x.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from atonnx.build import Builder, Value
+from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn._common import HALVES, D, sizes_of
 
 # How far a filter reaches.
@@ -57,6 +58,40 @@ def resized(
             weights = weights if left else op.Transpose(weights, perm=[1, 0])
         y = op.MatMul(weights, y) if left else _along(op, y, weights, axis)
     return op.cast(y, x.dtype)
+
+
+def resized_bytes(
+    op: Builder, x: Value, kind: str, align: bool, antialias: bool, factors: Sequence[float | None]
+) -> Value:
+    """``x`` of uint8 as torch resizes it: by whole numbers, rounded after the width and after the height."""
+    for axis in (3, 2):
+        old, new, factor = sizes_of(x)[axis], op.out.dims[axis], factors[axis - 2]
+        if old == new and factor is None:
+            continue
+        if not isinstance(old, int) or not isinstance(new, int):
+            raise UnsupportedOpError.here(
+                op,
+                "resizing of uint8 from or to a dynamic size",
+                hint="convert to float32 before, and round and convert back after",
+            )
+        weights = _weights(_Numbers, old, new, D.DOUBLE, kind, align, antialias, factor)
+        bits = _bits(float(weights.max()))
+        scaled = weights * (1 << bits)
+        whole = np.trunc(scaled + np.where(scaled < 0, -0.5, 0.5))
+        wide = op.cast(x, D.DOUBLE)
+        if axis == 3:
+            total = op.MatMul(wide, op.const(whole.T, D.DOUBLE))
+        else:
+            total = op.MatMul(op.const(whole, D.DOUBLE), wide)
+        # Sums of whole numbers, which float64 has exactly.
+        found = op.Floor(op.Div(op.Add(total, float(1 << (bits - 1))), float(1 << bits)))
+        x = op.cast(op.Max(op.Min(found, op.const(255, D.DOUBLE)), op.const(0, D.DOUBLE)), D.UINT8)
+    return x
+
+
+def _bits(greatest: float) -> int:
+    """How many bits behind the point a weight of 16 bits has."""
+    return next((n for n in range(22) if int(0.5 + greatest * (1 << (n + 1))) >= 1 << 15), 22)
 
 
 def _along(op: Builder, x: Value, weights: Value, axis: int) -> Value:

@@ -30,4 +30,3 @@ def original_kernel(overload: Any, *args: Any) -> Any:
 def is_registered(cls: type) -> bool:
     """Whether pytrees take instances of the class apart."""
     return cls in pytree.SUPPORTED_NODES
-

@@ -9,7 +9,7 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import FLOATS, HALVES, D, filled, known, sizes_of, used
+from atonnx_aten_nn._common import FLOATS, HALVES, UNSIGNED, D, filled, known, sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -286,7 +286,12 @@ def margin_ranking_loss(
     op: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: int = 1
 ) -> Value:
     """Arithmetic, and a reduction."""
-    apart = op.translate(aten.mul.Tensor, op.translate(aten.sub.Tensor, input1, input2), target)
+    apart = op.translate(aten.sub.Tensor, input1, input2)
+    if target.dtype in UNSIGNED:
+        # The sign that torch gives the target wraps around before it is multiplied.
+        moved = op.translate(aten.mul.Tensor, op.translate(aten.neg.default, target), apart)
+        return _reduced(op, _floored(op, op.translate(aten.add.Scalar, moved, margin)), reduction)
+    apart = op.translate(aten.mul.Tensor, apart, target)
     return _reduced(op, _floored(op, op.translate(aten.rsub.Scalar, apart, margin)), reduction)
 
 

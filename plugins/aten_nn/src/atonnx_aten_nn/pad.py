@@ -11,7 +11,7 @@ from atonnx.build import Builder, SymSize, Value
 from atonnx.build.sizes import smax
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import filled, scalar_of, sizes_of
+from atonnx_aten_nn._common import D, filled, scalar_of, sizes_of
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -100,7 +100,9 @@ def padded(op: Builder, x: Value, pad: Sequence[Any], mode: str, value: Any = No
     if not axes:
         return x
     if mode == "constant":
-        fill = None if value is None or value == 0 else op.const(scalar_of(x, value), x.dtype)
+        if value is not None:
+            value = bool(value) if x.dtype == D.BOOL else scalar_of(x, value)
+        fill = None if value is None or value == 0 else op.const(value, x.dtype)
         return op.Pad(x, op.shape([*before, *after]), fill, axes)
     if any(isinstance(size, int) and size == 0 for size in sizes_of(x)):
         return filled(op, 0, op.out.dims, x.dtype)  # runtimes do not pad nothing

@@ -12,7 +12,6 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn import _filters
 from atonnx_aten_nn._common import D, sizes_of
 
@@ -96,15 +95,11 @@ def _smooth(op: Builder, x: Value, kind: str, align: bool, values: Any, antialia
     That is: float64, which runtimes do not resize; antialiasing with aligned corners, of which
     torch has its own notion; Lanczos' filter; factors that float32 cannot hold well enough.
     """
-    if x.dtype == D.UINT8:
-        raise UnsupportedOpError.here(
-            op,
-            f"{kind} resizing of uint8, which torch computes in fixed point",
-            hint="convert to float32 before, and round and convert back after",
-        )
     old, new, factors = _frame(op, x, (None,) * (x.rank - 2) if align else _factors(values, x.rank - 2))
     if _same(op, x, old, new, factors):
         return x
+    if x.dtype == D.UINT8:
+        return _filters.resized_bytes(op, x, kind, align, antialias, factors)
     special = x.dtype == D.DOUBLE or kind == "lanczos" or (antialias and align)
     targets = None if special else _targets(op, old, new, factors)
     if targets is None:
