@@ -1,10 +1,11 @@
-"""``prims``: what is left of a program that was decomposed as far as torch can. Each is an ATen operator's case.
+"""``prims``: what is left of a program that was decomposed as far as torch can. Each is a case of ATen's.
 
 The rows are named by text: torch registers these operators when a module of its own is imported.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 table = Table(__name__)
 
-_SAME = """abs acos acosh asin asinh atan atanh bitwise_not ceil conj_physical cos cosh digamma erf erfc exp exp2
-    expm1 floor imag isfinite lgamma log log10 log1p log2 neg real reciprocal round rsqrt sign signbit sin sinh sqrt
-    tan tanh trunc"""
+_SAME = """abs acos acosh asin asinh atan atanh bitwise_not ceil conj_physical cos cosh digamma erf erfc exp
+    exp2 expm1 floor imag isfinite lgamma log log10 log1p log2 neg real reciprocal round rsqrt sign signbit sin
+    sinh sqrt tan tanh trunc"""
 UNARY = {name: getattr(aten, name).default for name in _SAME.split()} | {
     "bessel_i0": aten.i0.default,
     "bessel_i0e": aten.special_i0e.default,
@@ -406,16 +407,19 @@ def samples() -> list[OpSample]:
             return n(), n().abs() % 4
         return (x() + 2, x()) if name == "zeta" else (x(), x().flip(0))
 
+    def reduced(dims: list[int]) -> tuple[Any, ...]:
+        return x(), dims
+
     return [
-        *(OpSample(getattr(ops, name).default, lambda name=name: unary(name)) for name in UNARY),
-        *(OpSample(getattr(ops, name).default, lambda name=name: binary(name)) for name in BINARY),
+        *(OpSample(getattr(ops, name).default, partial(unary, name)) for name in UNARY),
+        *(OpSample(getattr(ops, name).default, partial(binary, name)) for name in BINARY),
         OpSample(ops.div.default, lambda: (x(), x())),
         OpSample(ops.div.default, lambda: (n(), n() * 2 + 1)),
         OpSample(ops.cbrt.default, lambda: (-x(),)),
         OpSample(ops.frexp.default, lambda: (x(),)),
         OpSample(ops.where.default, lambda: (x() > 0.5, x(), -x())),
         *(
-            OpSample(f.default, lambda dims=dims: (x(), dims))
+            OpSample(f.default, partial(reduced, dims))
             for f in (ops.amax, ops.amin, ops.sum, ops.prod, ops.var)
             for dims in ([1], [0, 1])
         ),
