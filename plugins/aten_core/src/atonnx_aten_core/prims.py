@@ -23,8 +23,8 @@ aten = torch.ops.aten
 table = Table(__name__)
 
 _SAME = """abs acos acosh asin asinh atan atanh bitwise_not ceil conj_physical cos cosh digamma erf erfc exp
-    exp2 expm1 floor imag isfinite lgamma log log10 log1p log2 neg real reciprocal round rsqrt sign signbit sin
-    sinh sqrt tan tanh trunc"""
+    exp2 expm1 floor imag isfinite lgamma log log10 log1p log2 neg real reciprocal round rsqrt sign signbit
+    sin sinh sqrt tan tanh trunc"""
 UNARY = {name: getattr(aten, name).default for name in _SAME.split()} | {
     "bessel_i0": aten.i0.default,
     "bessel_i0e": aten.special_i0e.default,
