@@ -34,3 +34,13 @@ def test_a_number_becomes_a_pair_and_a_pair_keeps_its_real_part():
 )
 def test_the_tensor_itself_makes_no_node_but_an_identity_to_the_output(packet):
     kit.check_op(packet.default, torch.randn(2, 3), expect="Identity:1!")
+
+
+@pytest.mark.parametrize("name", ["e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz"])
+@pytest.mark.parametrize("opset", [20, 24])
+def test_float_8_overflows_as_in_torch(name, opset):
+    x = torch.tensor([0.0, -0.0, 1.5, -3.3, 300.0, -480.0, 1e6, float("inf"), float("-inf"), float("nan")])
+    dtype = getattr(torch, f"float8_{name}")
+    kit.check_op(aten.to.dtype, x, dtype, opset=opset)
+    kit.check_op(aten.to.dtype, x[:4].to(dtype), torch.bool, opset=opset)
+    kit.check_op(aten.to.dtype, x.to(dtype), torch.float32, opset=opset)

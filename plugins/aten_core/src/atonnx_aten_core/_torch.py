@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 
-__all__ = ["captured_as_one", "composite", "registered"]
+__all__ = ["captured_as_one", "composite", "prims", "registered"]
 
 
 def registered(overload: Any) -> Callable[..., Any] | None:
