@@ -18,7 +18,7 @@ from atonnx import testing as kit
 from atonnx.dispatch import OpsetPack, Table
 from atonnx.errors import PluginError, UnsupportedOpError
 from atonnx.testing import conformance, runtimes
-from atonnx.testing import samples as samples_module
+from atonnx.testing import op_samples as samples_module
 from atonnx.testing.compare import difference
 from atonnx.testing.profiles import register_profiles
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from atonnx.testing.check import Checked, check_op
     from atonnx.testing.compare import Ulps, ulps
     from atonnx.testing.conformance import check_plugin
+    from atonnx.testing.op_samples import OpSample, samples
     from atonnx.testing.runtimes import Gap, gaps
-    from atonnx.testing.samples import OpSample, samples
     from atonnx.testing.strategies import (
         broadcastable,
         dim_lists,
@@ -103,7 +103,7 @@ _MODULES = {
     "compare": ("Ulps", "ulps"),
     "conformance": ("check_plugin",),
     "runtimes": ("Gap", "gaps"),
-    "samples": ("OpSample", "samples"),
+    "op_samples": ("OpSample", "samples"),
     "strategies": (
         "broadcastable",
         "dim_lists",

@@ -13,7 +13,7 @@ from atonnx.build.scope import NEWEST_OPSET
 from atonnx.dispatch import MIN_OPSET, OpsetRow, Translation, check_row, target_name
 from atonnx.errors import OnnxExporterError, PluginError
 from atonnx.plugins import load
-from atonnx.testing.samples import OpSample, samples
+from atonnx.testing.op_samples import OpSample, samples
 from atonnx.testing.translate import translate_op
 
 __all__ = ["check_plugin"]

@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if asked is None:
         return
     from atonnx.plugins import load
-    from atonnx.testing.samples import samples
+    from atonnx.testing.op_samples import samples
 
     plugins = load()
     names = [record.name for record in plugins.records if asked in (_ALL, record.name)]
