@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch._decomp import decomposition_table
 
+import atonnx
+from atonnx.build import Builder, Value
 from atonnx.build.decompose import Decomposer, Refusal
 from atonnx.build.sizes import SizeFacts
 
@@ -189,3 +191,25 @@ def test_a_decomposition_that_fails_is_a_refusal_that_says_why() -> None:
     refusal = made(node, facts, {aten.relu.default: lambda x: x.no_such_attribute})
     assert isinstance(refusal, Refusal)
     assert "no_such_attribute" in refusal.reason
+
+
+def test_a_row_may_decompose_after_it_translated_a_graph_of_its_own() -> None:
+    """The decomposition's arguments are the node's, whatever was translated meanwhile."""
+
+    class Inner(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return aten.logit(x)
+
+    inner = torch.export.export(Inner(), (torch.rand(3),)).graph_module
+
+    def row(op: Builder, self: Value, eps: float | None = None) -> Any:
+        (doubled,) = op.inline(inner, (self,))
+        return op.Add(op.decompose(), doubled)
+
+    x = torch.rand(3)
+    program = atonnx.export(Model(), (x,), custom_translation_table={aten.logit.default: row})
+    torch.testing.assert_close(program(x)[0], torch.logit(x) + 2 * x)

@@ -33,13 +33,17 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+
 
 @dataclass(slots=True)
 class Origin:
-    """Which FX node is being translated, by which row; ``outs`` are its promised results."""
+    """Which FX node is being translated, by which row.
+
+    ``outs`` are its promised results, ``env`` what the nodes of its graph have become so far.
+    """
 
     op: str = ""
     fx: torch.fx.Node | None = None
     plugin: str = ""
     outs: tuple[Any, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
+    env: Mapping[torch.fx.Node, Any] = field(default_factory=dict)
 
     def where(self) -> dict[str, str]:
         """Fields for an error: op, node, source, plugin."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -121,7 +121,6 @@ class Translator:
         self._weights: dict[Any, Value] = {}
         self._unsupported: list[UnsupportedOpError] = []
         self._named: set[Value] = set()
-        self._env: Mapping[torch.fx.Node, Any] = {}  # of the graph that is being translated
         self.state: dict[str, Value] = {}
         self.state_kinds: dict[str, str] = {}
 
@@ -418,9 +417,8 @@ class Translator:
         kwargs = {python_name(k): _map(a, env) for k, a in node.kwargs.items()}
         value = node.meta.get("val")
         metadata = fx_metadata(node, outer.metadata) if self._metadata else {}
-        origin = Origin(self.name(node.target), node, "", promises(value), metadata)
+        origin = Origin(self.name(node.target), node, "", promises(value), metadata, env)
         op = Builder(scope, origin)
-        self._env = env
         written_values: tuple[Any, ...] = ()
         try:
             if isinstance(planned, torch.fx.GraphModule):
@@ -627,7 +625,7 @@ class Translator:
         if row is None:
             raise UnsupportedOpError.here(op, f"{self.name(target)}, which has no row,")
         self._check_once(row, target)
-        origin = Origin(op.origin.op, op.origin.fx, row.plugin, op.origin.outs, op.origin.metadata)
+        origin = replace(op.origin, plugin=row.plugin)
         return self._call(Builder(op.scope, origin), row, args, kwargs)
 
     def decompose_here(self, op: Builder) -> Any:
@@ -638,7 +636,7 @@ class Translator:
         made = self.decomposer.decompose(node)
         if isinstance(made, Refusal):
             return NotImplemented
-        result = self.inline(op, made, _dynamic_arguments(node, self._env))
+        result = self.inline(op, made, _dynamic_arguments(node, op.origin.env))
         return result if isinstance(node.meta.get("val"), (list, tuple)) else result[0]
 
 
