@@ -154,3 +154,18 @@ def test_cudnns_form_is_that_of_batch_norm():
     made = kit.translate_op(aten.cudnn_batch_norm.default, *arguments, outputs=(0,))
     other = kit.translate_op(aten.batch_norm.default, *arguments, False)
     assert [n.op_type for n in made.graph] == [n.op_type for n in other.graph] == ["BatchNormalization"]
+
+
+@given(opset=kit.opsets(), eps=st.sampled_from([1e-5, 1e-3, 2.0**-20, 1e-60]), seed=st.integers(0, 99))
+def test_float64_is_computed_in_float64(opset, eps, seed):
+    """Where the variance is as small as epsilon, a float32 epsilon shows."""
+    x = kit.make_tensor(torch.float64, (3, 4, 5), seed) * 1e-3
+    weights = (channel(x), channel(x, 1))
+    last = channel(x, 4, count=5)
+    exact = {"opset": opset, "rtol": 1e-12, "atol": 1e-12}
+    running = (channel(x, 2), channel(x, 3, low=1e-6))
+    kit.check_op(aten.batch_norm.default, x, *weights, *running, False, 0.1, eps, False, **exact)
+    kit.check_op(aten.instance_norm.default, x, *weights, None, None, True, 0.1, eps, False, **exact)
+    kit.check_op(aten.layer_norm.default, x, [5], last, None, eps, **exact)
+    kit.check_op(aten.group_norm.default, x, 2, *weights, eps, **exact)
+    kit.check_op(aten.rms_norm.default, x, [5], last, eps, **exact)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from atonnx.build import Builder, Value
@@ -13,6 +15,26 @@ from atonnx_aten_nn._common import HALVES, D, filled, sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)
+
+
+# ONNX's epsilons are float32, and its operators compute in float32 unless told otherwise.
+
+
+def _near(x: Value, eps: float) -> float:
+    """The epsilon that a node can have; another number than ``eps`` where that matters: for float64."""
+    near = float(np.float32(eps))
+    return near if near and x.dtype == D.DOUBLE else eps
+
+
+def _scaled(op: Builder, x: Value, eps: float) -> tuple[Value, float]:
+    """Input and epsilon, scaled so that the epsilon is a float32. The normalized result is the same."""
+    near = _near(x, eps)
+    return (x, eps) if near == eps else (op.Mul(x, math.sqrt(near / eps)), near)
+
+
+def _stash(x: Value) -> int | None:
+    """The dtype for an operator to compute in; None where its default serves."""
+    return int(D.DOUBLE) if x.dtype == D.DOUBLE else None
 
 
 # ------------------------------------------------------------------ batch norm
@@ -37,10 +59,11 @@ def batch_norm_by(
     """BatchNormalization with given statistics."""
     dtype = _compute_dtype(x, weight, bias, mean, var)
     scale, shift = _affine(op, x, weight, bias, sizes_of(x)[1:2], dtype)
-    y = op.BatchNormalization(
-        op.cast(x, dtype), scale, shift, op.cast(mean, dtype), op.cast(var, dtype), epsilon=eps
-    )
-    return op.cast(y, x.dtype)
+    wide, mean, var = (op.cast(each, dtype) for each in (x, mean, var))
+    near = _near(wide, eps)
+    if near != eps:
+        var = op.Add(var, eps - near)
+    return op.cast(op.BatchNormalization(wide, scale, shift, mean, var, epsilon=near), x.dtype)
 
 
 def batch_statistics(op: Builder, x: Value) -> tuple[Value, Value]:
@@ -252,8 +275,8 @@ def instance_norm(
         return batch_norm_by(op, input, weight, bias, running_mean, running_var, eps)
     dtype = _compute_dtype(input, weight, bias)
     scale, shift = _affine(op, input, weight, bias, sizes_of(input)[1:2], dtype)
-    y = op.InstanceNormalization(op.cast(input, dtype), scale, shift, epsilon=eps)
-    return op.cast(y, input.dtype)
+    wide, eps = _scaled(op, op.cast(input, dtype), eps)
+    return op.cast(op.InstanceNormalization(wide, scale, shift, epsilon=eps), input.dtype)
 
 
 # ------------------------------------------------------------------ layer norm
@@ -266,7 +289,8 @@ def layer_norm_by(
     dtype = _compute_dtype(x, weight, bias)
     scale = filled(op, 1.0, sizes, dtype) if weight is None else op.cast(weight, dtype)
     shift = None if bias is None else op.cast(bias, dtype)
-    return op.LayerNormalization(op.cast(x, dtype), scale, shift, axis=-len(sizes), epsilon=eps)
+    wide, eps = _scaled(op, op.cast(x, dtype), eps)
+    return op.LayerNormalization(wide, scale, shift, axis=-len(sizes), epsilon=eps, stash_type=_stash(wide))
 
 
 @table.translate(aten.layer_norm.default)
@@ -316,7 +340,8 @@ def group_norm_by(
     """GroupNormalization."""
     dtype = _compute_dtype(x, weight, bias)
     scale, shift = _affine(op, x, weight, bias, sizes_of(x)[1:2], dtype)
-    y = op.GroupNormalization(op.cast(x, dtype), scale, shift, num_groups=groups, epsilon=eps)
+    wide, eps = _scaled(op, op.cast(x, dtype), eps)
+    y = op.GroupNormalization(wide, scale, shift, num_groups=groups, epsilon=eps, stash_type=_stash(wide))
     return op.cast(y, x.dtype)
 
 
@@ -375,13 +400,11 @@ def rms_norm(
     eps: float | None = None,
 ) -> Value:
     """RMSNormalization."""
-    epsilon = _default_epsilon(input) if eps is None else eps
-    axis = -len(normalized_shape)
-    if weight is not None and weight.dtype == input.dtype:
-        return op.RMSNormalization(input, weight, axis=axis, epsilon=epsilon)
-    ones = filled(op, 1.0, normalized_shape, input.dtype)
-    y = op.RMSNormalization(input, ones, axis=axis, epsilon=epsilon)
-    if weight is None:
+    x, epsilon = _scaled(op, input, _default_epsilon(input) if eps is None else eps)
+    direct = weight is not None and weight.dtype == input.dtype
+    scale = weight if direct else filled(op, 1.0, normalized_shape, input.dtype)
+    y = op.RMSNormalization(x, scale, axis=-len(normalized_shape), epsilon=epsilon, stash_type=_stash(x))
+    if direct or weight is None:
         return y
     return op.Mul(op.cast(y, op.out.dtype), op.cast(weight, op.out.dtype))
 
