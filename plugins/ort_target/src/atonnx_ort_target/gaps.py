@@ -67,23 +67,33 @@ class Gaps:
 
 
 class GapTable:
-    """The gaps by operator, for each opset."""
+    """The gaps by operator, for each opset.
+
+    The data has an entry for a version, ``"18"``, and others for what an attribute makes of it,
+    ``"18 reduction=add"``.
+    """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.version: str = data["onnxruntime"]
         self._data: Mapping[str, Mapping[str, Mapping[str, str]]] = data["gaps"]
-        self._found: dict[tuple[str, int], Gaps | None] = {}
+        self._found: dict[tuple[str, int, str], Gaps | None] = {}
 
-    def of(self, op_type: str, opset: int) -> Gaps | None:
+    def of(self, op_type: str, opset: int, attributes: Mapping[str, ir.Attr] | None = None) -> Gaps | None:
         """What is missing of an operator of ONNX's at an opset; None where nothing is."""
-        if op_type not in self._data:
+        versions = self._data.get(op_type)
+        if versions is None:
             return None
-        key = (op_type, opset)
+        setting = self._setting(versions, attributes) if attributes else ""
+        key = (op_type, opset, setting)
         if key not in self._found:
             spec = op_spec("", op_type, opset)
-            entry = self._data[op_type].get(str(spec.since)) if spec is not None else None
+            entry = versions.get(f"{spec.since} {setting}".strip()) if spec is not None else None
             self._found[key] = _gaps(spec, entry) if spec is not None and entry else None
         return self._found[key]
+
+    def _setting(self, versions: Mapping[str, Any], attributes: Mapping[str, ir.Attr]) -> str:
+        known = {key.partition(" ")[2] for key in versions}
+        return next((s for n, a in attributes.items() if (s := f"{n}={a.value}") in known), "")
 
 
 def _gaps(spec: OpSpec, entry: Mapping[str, str]) -> Gaps:
@@ -107,7 +117,10 @@ def gap_table() -> GapTable:
 
 
 def lacks(op_type: str, opset: int, dtypes: Mapping[str, str]) -> bool:
-    """Whether ONNX Runtime's CPU provider has no kernel: ``lacks("Erf", 20, {"T": "double"})``."""
+    """Whether ONNX Runtime's CPU provider has no kernel: ``lacks("Erf", 20, {"T": "double"})``.
+
+    Attributes are those that an operator has by default.
+    """
     gaps = gap_table().of(op_type, opset)
     return gaps is not None and gaps.lacks(
         {key: NAMES[name] for key, name in dtypes.items() if name in NAMES}

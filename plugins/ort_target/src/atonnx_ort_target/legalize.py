@@ -60,7 +60,7 @@ class Legalize(ir.passes.InPlacePass):
     def _gap(self, node: ir.Node, opset: int) -> tuple[Gaps, dict[str, ir.DataType]] | None:
         if node.domain:
             return None
-        gaps = self._table.of(node.op_type, opset)
+        gaps = self._table.of(node.op_type, opset, node.attributes)
         if gaps is None or not any(
             value is not None and value.dtype in gaps.dtypes
             for values in (node.inputs, node.outputs)

@@ -58,11 +58,20 @@ _LEFT_OUT = (
     "RegexFullMatch",
     "TfIdfVectorizer",
 )
-# Kernels that refuse some of their dtypes only when they run: shapes to run them with.
+# Attributes that decide which dtypes there is a kernel for, besides their default.
+_SETTINGS: dict[tuple[str, int], tuple[str, ...]] = {
+    ("ScatterElements", 16): ("reduction=add", "reduction=mul"),
+    ("ScatterElements", 18): ("reduction=add", "reduction=mul", "reduction=min", "reduction=max"),
+    ("ScatterND", 16): ("reduction=add", "reduction=mul"),
+    ("ScatterND", 18): ("reduction=add", "reduction=mul", "reduction=min", "reduction=max"),
+}
+# Kernels that refuse some of their dtypes only when they run: shapes to run them with, filled with zeros.
 _RUN = {
     "GRU": [(1, 1, 2), (1, 12, 2), (1, 12, 4)],
     "LSTM": [(1, 1, 2), (1, 16, 2), (1, 16, 4)],
     "RNN": [(1, 1, 2), (1, 4, 2), (1, 4, 4)],
+    "ScatterElements": [(2,), (2,), (2,)],
+    "ScatterND": [(2,), (2, 1), (2,)],
 }
 _INPUTS = {"Clip": (0, 1, 2), "Resize": (0, 2)}  # other inputs than the required ones
 
@@ -98,7 +107,7 @@ def combinations(spec: OpSpec) -> list[Combination]:
     return [tuple(zip(variables, found, strict=True)) for found in itertools.product(*choices)]
 
 
-def model(spec: OpSpec, dtypes: Mapping[str, str], opset: int) -> onnx.ModelProto:
+def model(spec: OpSpec, dtypes: Mapping[str, str], opset: int, setting: str = "") -> onnx.ModelProto:
     """One node of the operator, inputs and outputs without shapes."""
 
     def dtype(key: Any) -> ir.DataType:
@@ -127,6 +136,9 @@ def model(spec: OpSpec, dtypes: Mapping[str, str], opset: int) -> onnx.ModelProt
     if spec.op_type == "ConstantOfShape":
         attributes["value"] = onnx.helper.make_tensor("value", int(dtype(spec.outputs[0])), [1], [0])
     attributes = {name: value for name, value in attributes.items() if name in spec.attributes}
+    if setting:
+        name, _, value = setting.partition("=")
+        attributes[name] = value
     node = onnx.helper.make_node(spec.op_type, names, [o.name for o in outputs], **attributes)
     graph = onnx.helper.make_graph([node], "one", inputs, outputs)
     imports = {"": opset}
@@ -138,28 +150,29 @@ def model(spec: OpSpec, dtypes: Mapping[str, str], opset: int) -> onnx.ModelProt
     )
 
 
-def lacks(spec: OpSpec, dtypes: Mapping[str, str], opset: int) -> bool:
+def lacks(spec: OpSpec, dtypes: Mapping[str, str], opset: int, setting: str = "") -> bool:
     """Whether no CPU session can be made of a call that onnx's own checks take."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    proto = model(spec, dtypes, opset)
+    proto = model(spec, dtypes, opset, setting)
     try:
         session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no public base class
         # Most are NOT_IMPLEMENTED; others are errors inside the function that stands for the operator.
         return "NOT_IMPLEMENTED" in str(error) or _is_legal(proto)
-    return spec.op_type in _RUN and not _runs(session, _RUN[spec.op_type])
+    return spec.op_type in _RUN and not _runs(session, proto, _RUN[spec.op_type])
 
 
-def _runs(session: ort.InferenceSession, shapes: Sequence[Sequence[int]]) -> bool:
-    given = zip(session.get_inputs(), shapes, strict=True)
-    dtypes = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
-    if any(value.type not in dtypes for value in session.get_inputs()):
-        return True
+def _runs(session: ort.InferenceSession, proto: onnx.ModelProto, shapes: Sequence[Sequence[int]]) -> bool:
+    feeds = {}
+    for value, shape in zip(proto.graph.input, shapes, strict=True):
+        dtype = ir.DataType(value.type.tensor_type.elem_type)
+        zeros = np.zeros(shape, dtype.numpy())
+        feeds[value.name] = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(zeros, int(dtype))
     try:
-        session.run(None, {value.name: np.zeros(shape, dtypes[value.type]) for value, shape in given})
+        session.run_with_ort_values(None, feeds)
     except Exception:  # onnxruntime's errors have no public base class
         return False
     return True
@@ -199,9 +212,11 @@ def measure() -> dict[str, Any]:
     table: dict[str, dict[str, dict[str, str]]] = {}
     for spec, opsets in specs():
         tried = combinations(spec)
-        gaps = [c for c in tried if any(lacks(spec, dict(c), opset) for opset in opsets)]
-        if gaps:
-            table.setdefault(spec.op_type, {})[str(spec.since)] = compressed(gaps, tried)
+        for setting in ("", *_SETTINGS.get((spec.op_type, spec.since), ())):
+            gaps = [c for c in tried if any(lacks(spec, dict(c), opset, setting) for opset in opsets)]
+            if gaps:
+                entry = f"{spec.since} {setting}".strip()
+                table.setdefault(spec.op_type, {})[entry] = compressed(gaps, tried)
     return {"onnxruntime": ort.__version__, "gaps": table}
 
 
