@@ -1,12 +1,10 @@
 """Convolutions against eager torch."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atonnx import testing as kit
-from atonnx.errors import UnsupportedOpError
 
 aten = torch.ops.aten
 PLAIN = (aten.conv1d, aten.conv2d, aten.conv3d)
@@ -77,7 +75,32 @@ def test_a_padding_that_depends_on_the_input_is_padded_before():
     kit.check_op(aten.conv1d.default, *arguments(torch.randn(2, 3, 6)), expect="Pad:1 Conv:1", also=also)
 
 
-def test_integers_are_refused_with_a_way_out():
-    x, weight = torch.ones(1, 1, 4, dtype=torch.int64), torch.ones(1, 1, 2, dtype=torch.int64)
-    with pytest.raises(UnsupportedOpError, match="cast input and weight"):
-        kit.check_op(aten.conv1d.default, x, weight, dynamic=False)
+@given(
+    opset=kit.opsets(),
+    spatial=st.integers(1, 3),
+    dtype=st.sampled_from([torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]),
+    single=st.booleans(),
+    bias=st.booleans(),
+    groups=st.sampled_from([1, 2]),
+    steps=st.tuples(*[st.integers(1, 3)] * 3),
+    transposed=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_integers_wrap_around(opset, spatial, dtype, single, bias, groups, steps, transposed, seed):
+    stride, padding, dilation = ([step] * spatial for step in steps)
+    # Of narrower integers torch has no kernel with dilation and none of transposed convolutions.
+    dtype = torch.int64 if transposed else dtype
+    dilation = dilation if dtype == torch.int64 else [1] * spatial
+    shape = (4, 6 // groups) if transposed else (6, 4 // groups)
+
+    def made(*sizes):
+        return kit.make_tensor(dtype, sizes, seed, low=0 if dtype == torch.uint8 else -100, high=100)
+
+    x = made(*([] if single else [2]), 4, *(9, 8, 7)[:spatial])
+    weight = kit.Weight(made(*shape, *(3, 2, 3)[:spatial]))
+    arguments = (x, weight, kit.Weight(made(6)) if bias else None, stride, padding)
+    if transposed:
+        more = [min(s, d) - 1 for s, d in zip(stride, dilation, strict=True)]
+        kit.check_op(TRANSPOSED[spatial - 1], *arguments, more, groups, dilation, opset=opset)
+    else:
+        kit.check_op(PLAIN[spatial - 1].default, *arguments, dilation, groups, opset=opset)

@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from atonnx import testing as kit
 
 aten = torch.ops.aten
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @given(
     opset=kit.opsets(),
-    x=kit.tensor(
-        kit.dtypes("float", torch.int64), kit.shapes(min_rank=1, max_rank=4, min_side=1), finite=True
-    ),
+    x=kit.tensor(kit.dtypes("float", *INTEGERS), kit.shapes(min_rank=1, max_rank=4, min_side=1), finite=True),
     bias=st.booleans(),
     weights=st.booleans(),
 )
@@ -45,12 +44,20 @@ def test_empty_batches():
         kit.check_op(aten.linear.default, torch.randn(shape), weight, bias)
 
 
-@given(opset=kit.opsets(low=12), rank=st.integers(1, 3), bias=st.booleans())
-def test_bilinear(opset, rank, bias):
+@given(
+    opset=kit.opsets(low=12),
+    dtype=st.sampled_from([torch.float32, *INTEGERS]),
+    rank=st.integers(1, 3),
+    bias=st.booleans(),
+)
+def test_bilinear(opset, dtype, rank, bias):
     lead = (2, 3)[: rank - 1]
-    weight = kit.Weight(torch.randn(5, 3, 2))
-    arguments = [torch.randn(*lead, 3), torch.randn(*lead, 2), weight, *([torch.randn(5)] if bias else [])]
-    kit.check_op(aten.bilinear.default, *arguments, opset=opset)
+    x, y, weight, added = (
+        kit.make_tensor(dtype, shape, seed)
+        for seed, shape in enumerate([(*lead, 3), (*lead, 2), (5, 3, 2), (5,)])
+    )
+    more = [added] if bias else []
+    kit.check_op(aten.bilinear.default, x, y, kit.Weight(weight), *more, opset=opset, rtol=1e-4, atol=1e-4)
 
 
 @given(

@@ -92,3 +92,48 @@ def test_adaptive_windows_that_are_alike_are_one_node():
 def test_a_default_stride_is_the_kernel():
     kit.check_op(aten.max_pool2d.default, torch.randn(1, 2, 6, 6), [2, 3], expect="MaxPool:1!")
     kit.check_op(aten.avg_pool2d.default, torch.randn(1, 2, 6, 6), [2, 3], expect="AveragePool:1!")
+
+
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+
+
+@given(
+    opset=kit.opsets(),
+    spatial=st.integers(1, 3),
+    dtype=st.sampled_from(INTEGERS),
+    single=st.booleans(),
+    stride=st.integers(1, 3),
+    padding=st.integers(0, 1),
+    dilation=st.integers(1, 2),
+    ceil=st.booleans(),
+    lowest=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_maxima_of_integers(opset, spatial, dtype, single, stride, padding, dilation, ceil, lowest, seed):
+    x = kit.make_tensor(dtype, (*([] if single else [2]), 2, *(7, 6, 5)[:spatial]), seed)
+    if lowest:
+        x = torch.full_like(x, torch.iinfo(dtype).min)
+    overload = (aten.max_pool1d_with_indices, aten.max_pool2d_with_indices, aten.max_pool3d_with_indices)
+    windows = ([n] * spatial for n in (2, stride, padding, dilation))
+    kit.check_op(overload[spatial - 1].default, x, *windows, ceil, opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    spatial=st.integers(1, 3),
+    single=st.booleans(),
+    stride=st.integers(1, 3),
+    padding=st.integers(0, 1),
+    ceil=st.booleans(),
+    include=st.booleans(),
+    divisor=st.sampled_from([None, 5, -2]),
+    seed=st.integers(0, 99),
+)
+def test_averages_of_integers_are_cut_off(
+    opset, spatial, single, stride, padding, ceil, include, divisor, seed
+):
+    x = kit.make_tensor(torch.int64, (*([] if single else [2]), 2, *(7, 6, 5)[:spatial]), seed)
+    overload = (aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d)[spatial - 1].default
+    windows = ([n] * spatial for n in (3, stride, padding))
+    more = () if spatial == 1 else (divisor,)
+    kit.check_op(overload, x, *windows, ceil, include, *more, opset=opset)

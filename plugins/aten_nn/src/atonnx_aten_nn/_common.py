@@ -63,6 +63,13 @@ def used(op: Builder, index: int) -> bool:
     )
 
 
+def batched(op: Builder, x: Value, spatial: int) -> tuple[Value, bool]:
+    """``x`` with a batch axis, and whether it had none."""
+    if x.rank == spatial + 1:
+        return op.Unsqueeze(x, [0]), True
+    return x, False
+
+
 def filled(op: Builder, number: float, sizes: Sequence[Any], dtype: Any) -> Value:
     """A tensor of one number: a constant where the sizes are known and small."""
     if all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= 1 << 16:
@@ -73,6 +80,11 @@ def filled(op: Builder, number: float, sizes: Sequence[Any], dtype: Any) -> Valu
 def scalar_of(x: Value, number: Any) -> Any:
     """A number as eager compares it with a tensor of ``x``'s dtype: cut off for integers."""
     return number if x.dtype in FLOATS or not isinstance(number, float) else int(number)
+
+
+def computed(dtype: Any) -> Any:
+    """Where products are computed: narrow integers in int32, which wraps around to the same."""
+    return dtype if dtype in FLOATS or dtype in (D.INT64, D.UINT64) else D.INT32
 
 
 def exact_float32(number: float) -> bool:

@@ -10,8 +10,8 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import HALVES, D, sizes_of, spread, used
-from atonnx_aten_nn.pool import batched
+from atonnx_aten_nn._common import HALVES, D, batched, sizes_of, spread, used
+from atonnx_aten_nn._windows import greatest
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -149,26 +149,8 @@ def _maximum(op: Builder, x: Value, output_size: Sequence[Any], spatial: int) ->
         kernel, strides = zip(*[plan for plan in plans if plan is not None], strict=True)
         y = op.MaxPool(x, kernel_shape=kernel, strides=strides)
         return (op.Squeeze(y, [0]) if single else y), None
-    place = _flat_places(op, x, sizes) if indices else None
-    for i in reversed(range(spatial)):
-        axis = x.rank - spatial + i
-        parts = windows(op, x, axis, wanted[i])[0]
-        if place is None:
-            x = op.ReduceMax(parts, [axis + 1], keepdims=0)
-            continue
-        first = op.ArgMax(parts, axis=axis + 1, keepdims=1)
-        found = windows(op, place, axis, wanted[i])[0]
-        x = op.Squeeze(op.GatherElements(parts, first, axis=axis + 1), [axis + 1])
-        place = op.Squeeze(op.GatherElements(found, first, axis=axis + 1), [axis + 1])
-    return x, place
-
-
-def _flat_places(op: Builder, x: Value, sizes: Sequence[Any]) -> Value:
-    """For each element its number in its channel."""
-    count: Any = 1
-    for size in sizes:
-        count = size * count
-    return op.expand(op.reshape(op.Range(0, op.size(count), 1), sizes), sizes_of(x))
+    first = x.rank - spatial
+    return greatest(op, x, sizes, indices, lambda part, i: windows(op, part, first + i, wanted[i])[0])
 
 
 @table.translate(aten.adaptive_max_pool1d.default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._common import FLOATS, known, sizes_of, spread, static
+from atonnx_aten_nn._common import FLOATS, batched, computed, known, sizes_of, spread, static
+from atonnx_aten_nn._windows import unfolded
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -18,18 +19,69 @@ table = Table(__name__)
 Sizes = Sequence[Any]
 
 
-def _batched(op: Builder, x: Value, spatial: int) -> tuple[Value, bool]:
-    """``x`` with a batch axis, and whether it had none."""
-    if x.rank == spatial + 1:
-        return op.Unsqueeze(x, [0]), True
-    return x, False
+def _of_integers(
+    op: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sizes,
+    pads: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Value:
+    """MatMul of the weights and the windows, which Gather takes apart: Conv has no integers."""
+    spatial = len(stride)
+    wide = computed(x.dtype)
+    kernel = [known(op, size, "kernel size of integers") for size in sizes_of(weight)[2:]]
+    batch, channels = sizes_of(x)[:2]
+    outputs, counts = sizes_of(weight)[0], op.out.dims[-spatial:]
+    depth = channels // groups * math.prod(kernel)
+    parts = op.cast(x, wide)
+    if any(pads):
+        parts = op.Pad(parts, [0, 0, *pads[:spatial], 0, 0, *pads[spatial:]])
+    parts = unfolded(op, parts, counts, kernel, dilation, stride)
+    perm = [0, 1, *range(3, 2 + 2 * spatial, 2), *range(2, 2 + 2 * spatial, 2)]
+    area: Any = 1
+    for count in counts:
+        area = count * area
+    parts = op.reshape(op.Transpose(parts, perm=perm), (batch, groups, depth, area))
+    rows = op.reshape(op.cast(weight, wide), (groups, outputs // groups, depth))
+    y = op.reshape(op.MatMul(rows, parts), (batch, outputs, *counts))
+    if bias is not None:
+        y = op.Add(y, op.Unsqueeze(op.cast(bias, wide), list(range(1, 1 + spatial))))
+    return op.cast(y, x.dtype)
 
 
-def _floating(op: Builder, *tensors: Value | None) -> None:
-    if any(t is not None and t.dtype not in FLOATS for t in tensors):
-        raise UnsupportedOpError.here(
-            op, "convolution of integers", hint="cast input and weight to float before, and back after"
-        )
+def _transposed_of_integers(
+    op: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Value:
+    """A plain convolution of the input with zeros between its elements, by the weights mirrored."""
+    spatial = len(stride)
+    batch, channels, *sizes = sizes_of(x)
+    kernel = [known(op, size, "kernel size of integers") for size in sizes_of(weight)[2:]]
+    if any(s > 1 for s in stride):
+        apart = [n for size in sizes for n in (size, 1)]
+        ends = [n for s in stride for n in (0, s - 1)]
+        x = op.Pad(op.reshape(x, (batch, channels, *apart)), [0] * (2 + 2 * spatial) + [0, 0, *ends])
+        x = op.reshape(x, (batch, channels, *(size * s for size, s in zip(sizes, stride, strict=True))))
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    begins = [r - p for r, p in zip(reach, padding, strict=True)]
+    ends = [b + o - s + 1 for b, o, s in zip(begins, output_padding, stride, strict=True)]
+    axes = list(range(2, 2 + spatial))
+    mirrored = op.Slice(weight, [-1] * spatial, [-1 - (1 << 31)] * spatial, axes, [-1] * spatial)
+    outputs = sizes_of(weight)[1]
+    mirrored = op.reshape(mirrored, (groups, channels // groups, outputs, *kernel))
+    mirrored = op.Transpose(mirrored, perm=[0, 2, 1, *range(3, 3 + spatial)])
+    mirrored = op.reshape(mirrored, (groups * outputs, channels // groups, *kernel))
+    return _of_integers(op, x, mirrored, bias, (1,) * spatial, (*begins, *ends), dilation, groups)
 
 
 def convolve(
@@ -43,24 +95,28 @@ def convolve(
     groups: Any,
 ) -> Value:
     """Conv; ``padding`` has one entry an axis, or all begins and then all ends."""
-    _floating(op, x, weight)
     spatial = weight.rank - 2
-    x, single = _batched(op, x, spatial)
+    x, single = batched(op, x, spatial)
     pads = spread(padding, spatial)
     pads = pads if len(pads) == 2 * spatial else pads * 2
     if not all(isinstance(p, int) for p in pads):
         x = op.Pad(x, op.shape([0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]))
         pads = (0,) * (2 * spatial)
+    strides, dilations = static(op, stride, spatial, "stride"), static(op, dilation, spatial, "dilation")
+    group = known(op, groups, "number of groups")
+    if x.dtype not in FLOATS:
+        y = _of_integers(op, x, weight, bias, strides, pads, dilations, group)
+        return op.Squeeze(y, [0]) if single else y
     kernel = sizes_of(weight)[2:]
     y = op.Conv(
         x,
         weight,
         bias,
         kernel_shape=list(kernel) if all(isinstance(k, int) for k in kernel) else None,
-        strides=static(op, stride, spatial, "stride"),
+        strides=strides,
         pads=pads,
-        dilations=static(op, dilation, spatial, "dilation"),
-        group=known(op, groups, "number of groups"),
+        dilations=dilations,
+        group=group,
     )
     return op.Squeeze(y, [0]) if single else y
 
@@ -77,21 +133,26 @@ def deconvolve(
     dilation: Sizes,
 ) -> Value:
     """ConvTranspose."""
-    _floating(op, x, weight)
     spatial = weight.rank - 2
-    x, single = _batched(op, x, spatial)
-    kernel = sizes_of(weight)[2:]
+    x, single = batched(op, x, spatial)
     more = static(op, output_padding, spatial, "output_padding")
+    strides, dilations = static(op, stride, spatial, "stride"), static(op, dilation, spatial, "dilation")
+    pads = static(op, padding, spatial, "padding")
+    group = known(op, groups, "number of groups")
+    if x.dtype not in FLOATS:
+        y = _transposed_of_integers(op, x, weight, bias, strides, pads, more, dilations, group)
+        return op.Squeeze(y, [0]) if single else y
+    kernel = sizes_of(weight)[2:]
     y = op.ConvTranspose(
         x,
         weight,
         bias,
         kernel_shape=list(kernel) if all(isinstance(k, int) for k in kernel) else None,
-        strides=static(op, stride, spatial, "stride"),
-        pads=static(op, padding, spatial, "padding") * 2,
+        strides=strides,
+        pads=pads * 2,
         output_padding=more if any(more) else None,
-        dilations=static(op, dilation, spatial, "dilation"),
-        group=known(op, groups, "number of groups"),
+        dilations=dilations,
+        group=group,
     )
     return op.Squeeze(y, [0]) if single else y
 
@@ -101,8 +162,8 @@ def _named(op: Builder, weight: Value, padding: str, dilation: Sizes) -> Sizes:
     spatial = weight.rank - 2
     if padding == "valid":
         return (0,) * spatial
-    kernel = [known(op, size, "kernel size") for size in sizes_of(weight)[2:]]
-    total = [d * (k - 1) for d, k in zip(static(op, dilation, spatial, "dilation"), kernel, strict=True)]
+    steps = static(op, dilation, spatial, "dilation")
+    total = [(size - 1) * step for size, step in zip(sizes_of(weight)[2:], steps, strict=True)]
     begin = [t // 2 for t in total]
     return (*begin, *(t - b for t, b in zip(total, begin, strict=True)))
 

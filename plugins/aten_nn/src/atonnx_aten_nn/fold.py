@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx_aten_nn._common import D, filled, sizes_of
+from atonnx_aten_nn._windows import unfolded
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -43,16 +43,6 @@ def col2im(
     return op.Squeeze(image, [0]) if single else image
 
 
-def _windows(op: Builder, size: Any, kernel: int, dilation: int, stride: int) -> tuple[Value, Any]:
-    """Which places each of the windows along an axis has, by the kernel's, and how many there are."""
-    count = (size - dilation * (kernel - 1) - 1) // stride + 1
-    taps = np.arange(kernel).reshape(kernel, 1) * dilation
-    if isinstance(count, int):
-        return op.const(taps + np.arange(count) * stride), count
-    begins = op.Range(0, op.size(count), 1)
-    return op.Add(op.const(taps), begins if stride == 1 else op.Mul(begins, stride)), count
-
-
 @table.translate(aten.im2col.default)
 def im2col(
     op: Builder,
@@ -66,11 +56,12 @@ def im2col(
     x = self if self.rank == 4 else op.Unsqueeze(self, [0])
     if any(padding):
         x = op.Pad(x, [*padding, *padding], None, [2, 3])
-    for i in (0, 1):
-        size = sizes_of(self)[self.rank - 2 + i] + 2 * padding[i]
-        index = _windows(op, size, kernel_size[i], dilation[i], stride[i])[0]
-        x = op.Gather(x, index, axis=2 + 2 * i)
-    return op.reshape(op.Transpose(x, perm=[0, 1, 2, 4, 3, 5]), op.out.dims)
+    counts = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(sizes_of(self)[-2:], padding, dilation, kernel_size, stride, strict=True)
+    ]
+    x = unfolded(op, x, counts, kernel_size, dilation, stride)
+    return op.reshape(op.Transpose(x, perm=[0, 1, 3, 5, 2, 4]), op.out.dims)
 
 
 @table.translate(aten.max_unpool2d.default)

@@ -11,8 +11,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import HALVES, D, sizes_of, used
-from atonnx_aten_nn.pool import batched
+from atonnx_aten_nn._common import HALVES, D, batched, sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)

@@ -10,19 +10,16 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import sizes_of, spread, used
+from atonnx_aten_nn._common import FLOATS, D, batched, computed, sizes_of, spread, used
+from atonnx_aten_nn._windows import greatest, inside, places
 
 aten = torch.ops.aten
 table = Table(__name__)
 
 Ints = Sequence[int]
 
-
-def batched(op: Builder, x: Value, spatial: int) -> tuple[Value, bool]:
-    """``x`` with a batch axis, and whether it had none."""
-    if x.rank == spatial + 1:
-        return op.Unsqueeze(x, [0]), True
-    return x, False
+# What MaxPool takes.
+_POOLED = FLOATS | {D.INT8, D.UINT8}
 
 
 class _Windows:
@@ -51,6 +48,12 @@ class _Windows:
             s + p > r for s, p, r in zip(self.stride, self.padding, self.reach, strict=True)
         )
 
+    def ends(self) -> tuple[int, ...]:
+        """Padding up to where the last window ends, so that no window is cut."""
+        if not self.ceil_mode:
+            return self.padding
+        return tuple(p + s - 1 for p, s in zip(self.padding, self.stride, strict=True))
+
     def attributes(self) -> dict[str, Any]:
         """As MaxPool and AveragePool have them."""
         return {
@@ -76,6 +79,8 @@ class _Windows:
 def _max_pool(op: Builder, x: Value, windows: _Windows, indices: bool) -> tuple[Value, Value | None]:
     """MaxPool; its indices count in the whole tensor, torch's in one channel."""
     x, single = batched(op, x, windows.spatial)
+    if x.dtype not in _POOLED:
+        return _max_of_integers(op, x, windows, indices, single)
     made = op.MaxPool(x, **windows.attributes(), outputs=2 if indices else 1)
     results: list[Value] = [windows.trimmed(op, made[0])]
     if indices:
@@ -86,6 +91,25 @@ def _max_pool(op: Builder, x: Value, windows: _Windows, indices: bool) -> tuple[
     if single:
         results = [op.Squeeze(result, [0]) for result in results]
     return results[0], results[1] if indices else None
+
+
+def _max_of_integers(
+    op: Builder, x: Value, windows: _Windows, indices: bool, single: bool
+) -> tuple[Value, Value | None]:
+    """ReduceMax over a Gather of the windows; what is outside of the input repeats a place inside."""
+    sizes, counts = sizes_of(x)[2:], op.outs[0].dims[-windows.spatial :]
+    index = []
+    for i, size in enumerate(sizes):
+        numbers = (windows.kernel[i], windows.dilation[i], windows.stride[i], windows.padding[i])
+        found = places(op, counts[i], *numbers)
+        cut = windows.padding[i] or windows.ceil_mode
+        index.append(inside(op, found, size, windows.dilation[i]) if cut else found)
+    wide = op.cast(x, computed(x.dtype))
+    y, at = greatest(op, wide, sizes, indices, lambda part, i: op.Gather(part, index[i], axis=2 + i))
+    y = op.cast(y, x.dtype)
+    if single:
+        return op.Squeeze(y, [0]), None if at is None else op.Squeeze(at, [0])
+    return y, at
 
 
 @table.translate(aten.max_pool1d.default)
@@ -191,6 +215,9 @@ def _avg_pool(
     attributes = windows.attributes()
     spatial = windows.spatial
     padded = any(windows.padding)
+    if x.dtype not in FLOATS:
+        y = _average_of_integers(op, x, windows, count_include_pad, divisor)
+        return op.Squeeze(y, [0]) if single else y
     if divisor is not None:
         y = _summed(op, x, windows, divisor)
     else:
@@ -207,10 +234,7 @@ def _avg_pool(
 def _summed(op: Builder, x: Value, windows: _Windows, divisor: int) -> Value:
     """Sums over the windows by a given number: averages over full windows, scaled."""
     attributes = windows.attributes()
-    ends = windows.padding
-    if windows.ceil_mode:
-        # Zeros up to where the last window ends, so that no window is cut.
-        ends = tuple(p + s - 1 for p, s in zip(windows.padding, windows.stride, strict=True))
+    ends = windows.ends()
     if any(ends):
         x = op.Pad(x, [0, 0, *windows.padding, 0, 0, *ends])
     attributes["pads"] = (0,) * (2 * windows.spatial)
@@ -218,6 +242,28 @@ def _summed(op: Builder, x: Value, windows: _Windows, divisor: int) -> Value:
     y = op.AveragePool(x, **attributes)
     factor = math.prod(windows.kernel) / divisor
     return y if factor == 1 else op.Mul(y, factor)
+
+
+def _average_of_integers(
+    op: Builder, x: Value, windows: _Windows, count_include_pad: bool, divisor: int | None
+) -> Value:
+    """Sums over a Gather of the windows, by how many elements count; cut off towards zero."""
+    ends, counts = windows.ends(), op.out.dims[-windows.spatial :]
+    sizes = sizes_of(x)[2:]
+    y = op.Pad(x, [0, 0, *windows.padding, 0, 0, *ends]) if any(ends) else x
+    number: Any = math.prod(windows.kernel) if divisor is None else divisor
+    varied = divisor is None and any(ends)
+    for i, size in enumerate(sizes):
+        kernel, padding = windows.kernel[i], windows.padding[i]
+        index = places(op, counts[i], kernel, 1, windows.stride[i])
+        y = op.ReduceSum(op.Gather(y, index, axis=2 + i), [3 + i], keepdims=0)
+        if varied:
+            low, high = (0, size + 2 * padding) if count_include_pad else (padding, size + padding)
+            begin, end = op.ReduceMin(index, [1]), op.Add(op.ReduceMax(index, [1]), 1)
+            length = op.Sub(op.Min(end, op.size(high)), op.Max(begin, low))
+            length = op.reshape(length, (counts[i], *[1] * (windows.spatial - 1 - i)))
+            number = length if i == 0 else op.Mul(number, length)
+    return op.Div(y, number)
 
 
 @table.translate(aten.avg_pool1d.default)
