@@ -158,6 +158,12 @@ def test_clamp_takes_tensors_for_bounds(opset, x, low):
     kit.check_op(aten.clamp_max.Tensor, x, low, opset=at(opset, x))
 
 
+def test_bounds_of_bools_are_or_and_and():
+    x, y = torch.tensor([[True], [False]]), torch.tensor([True, False])
+    kit.check_op(aten.clamp_min.Tensor, x, y, expect="Or:1")
+    kit.check_op(aten.clamp_max.Tensor, x, y, expect="And:1")
+
+
 @pytest.mark.parametrize("packet", [aten.fmax, aten.fmin, aten.copysign, aten.atan2, aten.hypot], ids=name)
 @given(opset=kit.opsets(), pair=kit.tensors(kit.dtypes("wide"), ((2, 3), (3,))))
 def test_special_values_of_two_floats(packet, opset, pair):

@@ -106,11 +106,20 @@ def test_powers(opset, z, exponent):
     z = torch.where(z.abs() < 0.05, 0.5 - 0.25j, z).to(z.dtype)
     kit.check_op(aten.pow.Tensor_Scalar, z, exponent, opset=opset, rtol=1e-4, atol=NEAR)
     kit.check_op(aten.pow.Tensor_Tensor, z, z / 4, opset=opset, rtol=1e-4, atol=NEAR)
+    kit.check_op(aten.pow.Scalar, exponent, z, opset=opset, rtol=1e-4, atol=NEAR)
+
+
+def test_powers_of_a_number_take_its_logarithm_as_torch_does():
+    torch.manual_seed(0)
+    z = torch.complex(torch.empty(2000).uniform_(-9, 9), torch.empty(2000).uniform_(-9, 9))
+    kit.check_op(aten.pow.Scalar, 5.1067 + 1.1351j, z, rtol=1e-5)
 
 
 def test_powers_of_zero():
-    z = torch.zeros(3, dtype=torch.complex64)
-    kit.check_op(aten.pow.Tensor_Tensor, z, torch.tensor([1 + 2j, 0j, 2.5 + 0j]), opset=20)
+    z = torch.zeros(6, dtype=torch.complex64)
+    exponents = torch.tensor([1 + 2j, 0j, 2.5 + 0j, -1 + 2j, 1j, -2 + 0j])
+    kit.check_op(aten.pow.Tensor_Tensor, z, exponents, opset=20)
+    kit.check_op(aten.pow.Scalar, 0, exponents, opset=20)
 
 
 @given(

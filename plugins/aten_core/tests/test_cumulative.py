@@ -53,3 +53,6 @@ def test_running_over_nothing(shape):
     for dim in range(len(shape)):
         kit.check_op(aten.cummax.default, torch.zeros(shape), dim)
         kit.check_op(aten.logcumsumexp.default, torch.zeros(shape), dim, dynamic=False)
+        kit.check_op(aten.cumprod.default, torch.zeros(shape), dim, dynamic=False)
+        full = torch.ones([2] * len(shape))
+        kit.check_op(aten.cumprod.default, full, dim, also=[(torch.zeros(shape), dim)])

@@ -290,7 +290,30 @@ def test_tensors_are_multiplied_along_several_axes(opset: int, dtype: torch.dtyp
     mine, other = ([2, 1], [0, 2]) if flipped else ([1, 2], [2, 0])
     kit.check_op(aten.tensordot.default, a, b, mine, other, opset=opset)
     kit.check_op(aten.tensordot.default, a[:, :1], b, mine, other, opset=opset, dynamic=False)
+    narrow = (a * 4).int(), (b * 4).int()
+    kit.check_op(aten.tensordot.default, narrow[0][:, :1], narrow[1], mine, other, opset=opset, dynamic=False)
     kit.check_op(aten.tensordot.default, a, b, [], [], opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=kit.dtypes("float", "int"),
+    shapes=st.sampled_from([((2, 3), (2, 3)), ((3, 2, 3), (3, 1, 3)), ((1, 3), (4, 3)), ((3, 4), (3, 4))]),
+    dynamic=st.booleans(),
+)
+def test_cross_products(opset: int, dtype: torch.dtype, shapes: Any, dynamic: bool) -> None:
+    opset = max(opset, 14)
+    a, b = (kit.make_tensor(dtype, shape, seed) for seed, shape in enumerate(shapes))
+    kit.check_op(aten.cross.default, a, b, opset=opset, dynamic=dynamic)
+    dim = 0 if shapes[0][0] == 3 else -1
+    kit.check_op(aten.cross.default, a, b, dim, opset=opset, dynamic=dynamic)
+    kit.check_op(aten.linalg_cross.default, a, b, dim=dim, opset=opset, dynamic=dynamic)
+
+
+def test_cross_products_without_a_dim_find_it_in_the_sizes_of_each_call() -> None:
+    a, b = torch.randn(3, 3, 2), torch.randn(2, 3, 3)
+    also = [(x, x.flip(0)) for x in (b, torch.randn(4, 2, 3))]
+    kit.check_op(aten.cross.default, a, a + 1, also=also)
 
 
 def test_chains_of_products_begin_at_the_vector() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atonnx import testing as kit
-from atonnx.errors import UnsupportedOpError
 
 aten = torch.ops.aten
 SIDE = st.integers(0, 4)
@@ -107,10 +106,14 @@ def test_vectors(opset: int, dtype: torch.dtype, n: int, k: int) -> None:
     kit.check_op(aten.inner.default, a, a + 1, opset=opset)
 
 
-def test_a_fraction_times_integers_is_refused() -> None:
-    a = torch.ones(2, 2, dtype=torch.int64)
-    with pytest.raises((UnsupportedOpError, RuntimeError)):
-        kit.check_op(aten.addmm.default, a, a, a, alpha=0.5)
+@pytest.mark.parametrize("factors", [{"alpha": 0.5}, {"beta": -1.7}, {"alpha": 2.9, "beta": 0.6}], ids=str)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+def test_a_fraction_beside_integers_is_cut_to_an_integer(dtype: torch.dtype, factors: Any) -> None:
+    a, b = kit.make_tensor(dtype, (2, 3, 4)), kit.make_tensor(dtype, (2, 4, 5), 1)
+    kit.check_op(aten.addmm.default, a[0, :, :1], a[0], b[0], **factors)
+    kit.check_op(aten.addmv.default, a[0, :, 0], a[0], b[0, :, 0], **factors)
+    kit.check_op(aten.baddbmm.default, a[:, :, :1], a, b, **factors)
+    kit.check_op(aten.addbmm.default, a[0, :, :1], a, b, **factors)
 
 
 @pytest.mark.parametrize("opset", [11, 12, 20])
@@ -134,3 +137,11 @@ def test_a_fraction_times_integers_is_refused() -> None:
 def test_einsum(opset: int, equation: str, shapes: list[tuple[int, ...]]) -> None:
     tensors = [torch.randn(s) for s in shapes]
     kit.check_op(aten.einsum.default, equation, tensors, opset=opset, dynamic=opset > 11)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize("equation", ["ij->", "ij->i", "ij,jk"])
+def test_einsum_of_integers_has_the_dtype_of_torchs_sums(dtype: torch.dtype, equation: str) -> None:
+    a, b = kit.make_tensor(dtype, (2, 3)), kit.make_tensor(dtype, (3, 4), 1)
+    tensors = [a, b] if "," in equation else [a]
+    kit.check_op(aten.einsum.default, equation, tensors, dynamic=False)

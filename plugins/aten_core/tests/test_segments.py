@@ -100,12 +100,13 @@ def test_indexing_that_a_mask_guards(opset: int, rows: list[int], shape: Any, se
 
 @given(
     opset=kit.opsets(),
+    dtype=kit.dtypes(torch.float32, torch.complex64),
     size=st.integers(0, 7),
     at=st.lists(st.integers(-3, 9), max_size=3),
     data=st.data(),
 )
-def test_split_at_a_tensor(opset: int, size: int, at: list[int], data: Any) -> None:
-    x = torch.randn(2, size)
+def test_split_at_a_tensor(opset: int, dtype: torch.dtype, size: int, at: list[int], data: Any) -> None:
+    x = kit.make_tensor(dtype, (2, size))
     kit.check_op(
         aten.tensor_split.tensor_indices_or_sections,
         x,

@@ -147,8 +147,25 @@ def test_unfold(opset: int, x: torch.Tensor, step: int, data: Any) -> None:
     kit.check_op(aten.unfold.default, x, dim, size, step, opset=opset)
 
 
+@given(
+    opset=kit.opsets(),
+    dtype=kit.dtypes(torch.float32, torch.int64, torch.complex64),
+    sides=st.lists(st.integers(1, 5), min_size=3, max_size=3),
+    chunks=st.integers(1, 4),
+    dim=st.integers(0, 1),
+    dynamic=st.booleans(),
+)
+def test_chunks_are_filled_up_and_joined(
+    opset: int, dtype: torch.dtype, sides: list[int], chunks: int, dim: int, dynamic: bool
+) -> None:
+    shapes = [(2, *sides), (2, sides[1], 3)] if dim else [sides, (sides[2], 2)]
+    xs = [kit.make_tensor(dtype, shape) for shape in shapes]
+    kit.check_op(aten._chunk_cat.default, xs, dim, chunks, opset=opset, dynamic=dynamic)
+
+
 def test_one_model_holds_for_other_sizes() -> None:
     x, y = torch.randn(4, 6), torch.randn(7, 8)
+    kit.check_op(aten._chunk_cat.default, [x, x], 1, 4, also=[([y, y], 1, 4)])
     kit.check_op(aten.slice.Tensor, x, 1, 1, -1, also=[(y, 1, 1, -1)])
     kit.check_op(aten.roll.default, x, [3], [1], also=[(y, [3], [1])])
     kit.check_op(aten.unfold.default, x, 1, 3, 2, also=[(y, 1, 3, 2)])

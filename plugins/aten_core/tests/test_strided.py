@@ -29,7 +29,7 @@ def windows(draw: Any, count: int) -> tuple[list[int], list[int], int]:
 
 @given(
     opset=kit.opsets(),
-    dtype=kit.dtypes(torch.float32, torch.int64, torch.bool),
+    dtype=kit.dtypes(torch.float32, torch.int64, torch.bool, torch.complex64),
     shape=kit.shapes(max_rank=3, min_side=1),
     turned=st.booleans(),
     dynamic=st.booleans(),
@@ -49,18 +49,21 @@ def test_views_by_strides(
 
 @given(
     opset=kit.opsets(),
+    dtype=kit.dtypes(torch.float32, torch.int64, torch.bool, torch.complex64),
     shape=kit.shapes(max_rank=3, min_side=1),
     turned=st.booleans(),
     start=st.integers(0, 2),
 )
-def test_writes_into_views_by_strides(opset: int, shape: Any, turned: bool, start: int) -> None:
-    x = kit.make_tensor(torch.float32, shape)
+def test_writes_into_views_by_strides(
+    opset: int, dtype: torch.dtype, shape: Any, turned: bool, start: int
+) -> None:
+    x = kit.make_tensor(dtype, shape)
     x = x.transpose(0, -1) if turned and x.dim() else x
     start = min(start, x.numel() - 1)
     size = [(x.numel() - 1 - start) // 2 + 1]
-    kit.check_op(
-        aten.as_strided_scatter.default, x, torch.randn(size), size, [2], start, opset=opset, dynamic=False
-    )
+    for source in (dtype, torch.float32):
+        y = kit.make_tensor(source, size, 1)
+        kit.check_op(aten.as_strided_scatter.default, x, y, size, [2], start, opset=opset, dynamic=False)
 
 
 def test_a_view_of_what_is_not_in_the_tensor_is_refused() -> None:
@@ -72,9 +75,16 @@ def test_a_view_of_what_is_not_in_the_tensor_is_refused() -> None:
         atonnx.export(Beyond(), (torch.randn(3, 3),))
 
 
-@given(opset=kit.opsets(), shape=kit.shapes(max_rank=3, min_side=1), size=kit.shapes(max_rank=3, min_side=1))
-def test_a_smaller_size_keeps_the_first_elements(opset: int, shape: Any, size: Any) -> None:
-    x = torch.randn(shape)
+@given(
+    opset=kit.opsets(),
+    dtype=kit.dtypes(torch.float32, torch.complex64),
+    shape=kit.shapes(max_rank=3, min_side=1),
+    size=kit.shapes(max_rank=3, min_side=1),
+)
+def test_a_smaller_size_keeps_the_first_elements(
+    opset: int, dtype: torch.dtype, shape: Any, size: Any
+) -> None:
+    x = kit.make_tensor(dtype, shape)
     if torch.Size(size).numel() <= x.numel():
         kit.check_op(aten.resize.default, x, list(size), opset=opset, dynamic=False)
         kit.check_op(aten.resize_as.default, x, torch.zeros(size), opset=opset, dynamic=False)

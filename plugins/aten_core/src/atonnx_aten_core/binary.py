@@ -296,9 +296,9 @@ def _clamp(op: Builder, self: Value, low: Any, high: Any) -> Value:
     if low is not None and high is not None and not any(t.rank or dtype in FLOATS for t in tensors):
         return op.Clip(x, in_dtype(op, low, dtype), in_dtype(op, high, dtype))
     if low is not None:
-        x = op.Max(x, in_dtype(op, low, dtype))
+        x = _extreme(op, "Max", x, in_dtype(op, low, dtype))
     if high is not None:
-        x = op.Min(x, in_dtype(op, high, dtype))
+        x = _extreme(op, "Min", x, in_dtype(op, high, dtype))
     return x
 
 
@@ -316,13 +316,13 @@ def clamp_tensor(op: Builder, self: Value, min: Any = None, max: Any = None) -> 
 
 @table.translate(aten.clamp_min.default, aten.clamp_min.Tensor)
 def clamp_min(op: Builder, self: Value, min: Any) -> Value:
-    """Max."""
+    """Max; Or for bools."""
     return _clamp(op, self, min, None)
 
 
 @table.translate(aten.clamp_max.default, aten.clamp_max.Tensor)
 def clamp_max(op: Builder, self: Value, max: Any) -> Value:
-    """Min."""
+    """Min; And for bools."""
     return _clamp(op, self, None, max)
 
 

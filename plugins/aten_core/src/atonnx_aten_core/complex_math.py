@@ -10,7 +10,7 @@ import onnx_ir as ir
 import torch
 
 from atonnx.build import Builder, Value
-from atonnx.build.dtypes import FLOATS
+from atonnx.build.dtypes import FLOATS, to_torch
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._complex import (
@@ -211,17 +211,13 @@ def lerp(op: Builder, self: Any, end: Any, weight: Any) -> Value:
         rest = 1 - weight if not isinstance(weight, Value) else op.Sub(1.0, weight)
         far = added(op, end, product(op, way, rest), 1, -1)
     if not isinstance(weight, Value):
-        return near if _abs_number(weight) < 0.5 else far
+        return near if math.hypot(weight.real, weight.imag) < 0.5 else far
     size = magnitude(op, weight) if weight.is_complex else op.Unsqueeze(op.Abs(weight), [-1])
     return paired(op.Where(op.Less(size, 0.5), near, far))
 
 
 def _is_pair(x: Any) -> bool:
     return isinstance(x, Value) and x.is_complex
-
-
-def _abs_number(x: Any) -> float:
-    return math.hypot(x.real, x.imag)
 
 
 @table.translate(aten.neg.default, aten.negative.default, prims.neg.default, complex="only")
@@ -322,8 +318,12 @@ def _real_asinh(op: Builder, x: Value) -> Value:
 
 def _log(op: Builder, z: Value) -> Value:
     re, im = lanes(op, z)
-    w, top = scaled(op, z)
-    size = op.Add(op.Log(top), op.Log(op.ReduceL2(w, [-1], keepdims=1)))
+    if z.dtype == ir.DataType.DOUBLE:
+        w, top = scaled(op, z)
+        size = op.Add(op.Log(top), op.Log(op.ReduceL2(w, [-1], keepdims=1)))
+    else:  # powers multiply the error of the logarithm
+        wide = op.cast(z, ir.DataType.DOUBLE)
+        size = op.cast(op.Log(op.ReduceL2(wide, [-1], keepdims=1)), z.dtype)
     return joined(op, size, _atan2(op, im, re))
 
 
@@ -423,10 +423,10 @@ def power(op: Builder, base: Any, exponent: Any, dtype: ir.DataType) -> Value:
             return simple
     if isinstance(base, Value):
         return _general_power(op, as_pair(op, base, dtype), exponent, dtype)
-    number = complex(base)
-    if number == 0:
+    if base == 0:
         return _power_of_zero(op, as_pair(op, exponent, dtype))
-    log = complex(math.log(_abs_number(number)), math.atan2(number.imag, number.real))
+    # The logarithm in the precision in which torch takes it: its error grows with the exponent.
+    log = torch.tensor(base, dtype=to_torch(dtype).to_complex()).log().item()
     return _exp(op, product(op, as_pair(op, exponent, dtype), log))
 
 
@@ -448,10 +448,10 @@ def _simple_power(op: Builder, z: Value, exponent: complex) -> Value | None:
 
 
 def _power_of_zero(op: Builder, exponent: Value) -> Value:
-    """Zero for an exponent of a positive real part, else no number, as exp(w log 0) has it."""
-    positive = op.Greater(lanes(op, exponent).re, 0.0)
-    zeros = op.Mul(exponent, 0.0)
-    return paired(op.Where(positive, zeros, math.nan))
+    """Zero for an exponent of a positive real part, else no number: as exp(w log 0), infinite below zero."""
+    re = lanes(op, exponent).re
+    beyond = op.Where(op.Less(re, 0.0), op.const([math.inf, math.nan], exponent.dtype), math.nan)
+    return paired(op.Where(op.Greater(re, 0.0), op.Mul(exponent, 0.0), beyond))
 
 
 def _general_power(op: Builder, z: Value, exponent: Any, dtype: ir.DataType) -> Value:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import torch
 
-from atonnx.build import Builder, SymSize, Value
-from atonnx.build.dtypes import FLOATS, to_torch
+from atonnx.build import Builder, Value
+from atonnx.build.dtypes import FLOATS, to_ir, to_torch
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import INT_MAX, axis_of, transposed
 from atonnx_aten_core._promote import through_float
@@ -29,30 +29,37 @@ _SUMMED = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, i
 _COMPARED = frozenset({ir.DataType.INT32, ir.DataType.INT64}) | FLOATS
 
 
-def _running(op: Builder, name: str, x: Value, dim: int, dtype: Any) -> Value:
+def _summand(op: Builder, x: Value, dtype: Any) -> tuple[Value, ir.DataType]:
+    """A tensor in a dtype that is summed, and the dtype of the result."""
     if dtype is not None:
-        kind = ir.tensor_adapters.from_torch_dtype(dtype)
+        kind = to_ir(dtype)
     else:
         kind = x.dtype if x.dtype in FLOATS else ir.DataType.INT64
     x = op.cast(x, kind)
-    if not x.rank:
-        return x
-    axis = op.const(axis_of(dim, x.rank), ir.DataType.INT64)
-    if kind in _SUMMED:
-        return getattr(op, name)(x, axis)
-    return op.cast(getattr(op, name)(op.cast(x, ir.DataType.INT64), axis), kind)
+    return (x if kind in _SUMMED else op.cast(x, ir.DataType.INT64)), kind
 
 
 @table.translate(aten.cumsum.default)
 def cumsum(op: Builder, self: Value, dim: int, *, dtype: Any = None) -> Value:
     """CumSum; integers and bools are summed as int64."""
-    return _running(op, "CumSum", self, dim, dtype)
+    x, kind = _summand(op, self, dtype)
+    if x.rank:
+        x = op.CumSum(x, op.const(axis_of(dim, x.rank), ir.DataType.INT64))
+    return op.cast(x, kind)
 
 
 @table.translate(aten.cumprod.default)
 def cumprod(op: Builder, self: Value, dim: int, *, dtype: Any = None) -> Value:
-    """CumProd; integers and bools are multiplied as int64."""
-    return _running(op, "CumProd", self, dim, dtype)
+    """CumProd; below opset 26, which has none, a Scan where the tensor may be empty.
+
+    Integers and bools are multiplied as int64.
+    """
+    x, kind = _summand(op, self, dtype)
+    if x.rank and op.opset < 26 and _may_be_empty(op, x):
+        (x,) = _scan(op, x, dim, [op.const(1, x.dtype)], lambda body, new, made: (body.Mul(made, new),))
+    elif x.rank:
+        x = op.CumProd(x, op.const(axis_of(dim, x.rank), ir.DataType.INT64))
+    return op.cast(x, kind)
 
 
 def _scan(op: Builder, x: Value, dim: int, begin: Sequence[Value], step: Callable[..., Any]) -> list[Value]:
@@ -83,9 +90,8 @@ def _scan(op: Builder, x: Value, dim: int, begin: Sequence[Value], step: Callabl
 
 
 def _may_be_empty(op: Builder, x: Value) -> bool:
-    facts = op.session.facts
-    sizes = [size for size in x.dims or () if not isinstance(size, int)]
-    return not all(isinstance(size, SymSize) and facts.provably_nonzero(size.expr) for size in sizes)
+    sizes = x.dims or ()
+    return not all(size is not None and op.session.facts.truth(size) for size in sizes)
 
 
 def _running_extreme(op: Builder, self: Value, dim: int, name: str) -> tuple[Value, Value]:

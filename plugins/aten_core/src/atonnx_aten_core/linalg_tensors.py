@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from atonnx.build import Builder, Value
+from atonnx.build import Builder, SymSize, Value
+from atonnx.build.dtypes import to_torch
 from atonnx.build.sizes import smax
 from atonnx.dispatch import NodeView, Table
 from atonnx_aten_core._axes import axis_of, dims_of, numel, pair, transposed
@@ -29,9 +30,9 @@ def tensordot(
         a, b = dims_of(self)[here], dims_of(other)[there]
         # As in torch, a size of one stands for any: then the other side's numbers are added.
         if a == 1 and b != 1:
-            other = op.translate(aten.sum.dim_IntList, other, (there,), True)
+            other = _summed(op, other, there)
         elif b == 1 and a != 1:
-            self = op.translate(aten.sum.dim_IntList, self, (here,), True)
+            self = _summed(op, self, here)
         elif a != b:  # one of them may turn out to be one
             size = smax(a, b)
             self = op.expand(self, _resized(self, here, size))
@@ -43,6 +44,11 @@ def tensordot(
     left = op.reshape(transposed(op, self, [*rows, *first]), (numel(sizes[a] for a in rows), depth))
     right = op.reshape(transposed(op, other, [*second, *columns]), (depth, numel(others[a] for a in columns)))
     return op.reshape(op.translate(aten.mm.default, left, right), op.out.dims)
+
+
+def _summed(op: Builder, x: Value, axis: int) -> Value:
+    made: Value = op.translate(aten.sum.dim_IntList, x, (axis,), True, dtype=to_torch(x.dtype))
+    return made
 
 
 def _resized(x: Value, axis: int, size: Any) -> tuple[Any, ...]:
@@ -88,6 +94,50 @@ def linalg_tensorsolve(op: Builder, self: Value, other: Value, dims: Sequence[in
     return _complex_as(op, self, solved(op, matrix, numbers(op, right))[0].value())
 
 
+# -------------------------------------------------------------------- cross
+
+
+def _cross(op: Builder, a: Value, b: Value, axis: int) -> Value:
+    def turned(x: Value, by: int) -> Value:
+        made: Value = op.Gather(x, [by, (by + 1) % 3, (by + 2) % 3], axis=axis)
+        return made
+
+    made: Value = op.Sub(op.Mul(turned(a, 1), turned(b, 2)), op.Mul(turned(a, 2), turned(b, 1)))
+    return made
+
+
+@table.translate(aten.linalg_cross.default)
+def linalg_cross(op: Builder, self: Value, other: Value, *, dim: int = -1) -> Value:
+    """Gather, Mul and Sub; of half precision each is rounded, as in eager."""
+    return _cross(op, self, other, axis_of(dim, self.rank))
+
+
+@table.translate(aten.cross.default)
+def cross(op: Builder, self: Value, other: Value, dim: int | None = None) -> Value:
+    """Gather, Mul and Sub along ``dim``, else along the first axis of size 3; an If for each that may be."""
+    if dim is not None:
+        return _cross(op, self, other, axis_of(dim, self.rank))
+    axes = [(axis, size) for axis, size in enumerate(self.dims or ()) if _may_be_3(op, size)]
+    sure = next((at for at, (_, size) in enumerate(axes) if size == 3), len(axes) - 1)
+    return _first_cross(op, self, other, axes[: sure + 1])
+
+
+def _may_be_3(op: Builder, size: Any) -> bool:
+    return size == 3 or isinstance(size, SymSize) and not op.session.facts.provably_nonzero(size - 3)
+
+
+def _first_cross(op: Builder, a: Value, b: Value, axes: Sequence[tuple[int, Any]]) -> Value:
+    (axis, size), *rest = axes
+    if not rest:
+        return _cross(op, a, b, axis)
+    with op.body("here") as here, op.body("further") as further:
+        here.output(_cross(here, a, b, axis))
+        further.output(_first_cross(further, a, b, rest))
+    chosen = op.Equal(op.size(size), 3)
+    made: Value = op.If(chosen, then_branch=here.graph, else_branch=further.graph, outputs=1)[0]
+    return made
+
+
 def _square(op: Builder, x: Value, side: Any) -> Value:
     made: Value = op.reshape(x, (side, side, *pair(x)))
     made.is_complex = x.is_complex
@@ -110,6 +160,8 @@ def samples() -> list[Any]:
         OpSample(aten.tensordot.default, (a, b, [2, 1], [0, 1])),
         OpSample(aten.linalg_multi_dot.default, ([a[0], b[:, 0], torch.randn(5, 2)],)),
         OpSample(aten.linalg_multi_dot.default, ([v, b[:, 0], torch.randn(5)],)),
+        *(OpSample(f, (a[..., :3], b[:2, :, :3])) for f in (aten.linalg_cross.default, aten.cross.default)),
+        OpSample(aten.cross.default, (b, b + 1, 1)),
         OpSample(aten.linalg_tensorinv.default, (torch.randn(6, 2, 3), 1), **near),
         OpSample(aten.linalg_tensorsolve.default, (torch.randn(2, 3, 6), torch.randn(2, 3)), **near),
     ]

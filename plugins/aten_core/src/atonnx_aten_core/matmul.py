@@ -12,7 +12,6 @@ import torch
 
 from atonnx.build import Builder, SymSize, Value
 from atonnx.dispatch import Table
-from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import numel
 
 aten = torch.ops.aten
@@ -113,11 +112,7 @@ def _is(factor: Any, number: int) -> bool:
 def _factor(op: Builder, factor: Any, dtype: ir.DataType | None) -> Value:
     if isinstance(factor, SymSize) or dtype in _FLOATS:
         return op.cast(factor, dtype)
-    if int(factor) != factor:
-        raise UnsupportedOpError.here(
-            op, f"the factor {factor} with integer matrices", hint="cast the matrices to float first"
-        )
-    return op.const(int(factor), dtype)
+    return op.const(int(factor), dtype)  # as torch does: towards zero
 
 
 @table.translate(aten.baddbmm.default)
@@ -158,14 +153,16 @@ def einsum(
 ) -> Value:
     """Einsum; below opset 12, which has none, the decomposition into MatMul is taken.
 
-    It is taken as well where a size of 1 meets another: torch broadcasts, Einsum does not.
+    It is taken as well where a size of 1 meets another: torch broadcasts, Einsum does not. And where
+    an operand that is summed alone becomes int64, as narrower integers do in torch's sums.
     """
     terms, result = _spelled_out(equation, [x.rank for x in tensors])
     sizes: dict[str, set[Any]] = {}
     for term, x in zip(terms, tensors, strict=True):
         for label, size in zip(term, x.dims or (), strict=True):
             sizes.setdefault(label, set()).add(size)
-    if any(1 in found and len(found) > 1 for found in sizes.values()):
+    broadcast = any(1 in found and len(found) > 1 for found in sizes.values())
+    if broadcast or any(x.dtype != op.out.dtype for x in tensors):
         return op.decompose()
     return op.Einsum(*tensors, equation=f"{','.join(terms)}->{result}")
 

@@ -193,13 +193,13 @@ def cat(op: Builder, tensors: Any, dim: int) -> Value:
     return op.translate(aten.cat.default, tensors, dim)
 
 
-@table.translate("prims::as_strided")
+@table.translate("prims::as_strided", complex="layout")
 def as_strided(op: Builder, a: Value, size: Any, stride: Any, storage_offset: Any) -> Value:
     """What the ATen operator becomes."""
     return op.translate(aten.as_strided.default, a, size, stride, storage_offset)
 
 
-@table.translate("prims::as_strided_scatter")
+@table.translate("prims::as_strided_scatter", complex="layout")
 def as_strided_scatter(
     op: Builder, self: Value, src: Value, size: Any, stride: Any, storage_offset: Any
 ) -> Value:

@@ -10,7 +10,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_core._axes import INT_MAX, arange, axis_of
+from atonnx_aten_core._axes import INT_MAX, arange, axis_of, dims_of, rank_of
 from atonnx_aten_core._promote import in_dtype
 
 if TYPE_CHECKING:
@@ -146,19 +146,19 @@ def _unsafe_masked_index_put_accumulate(
 # -------------------------------------------------------------------- split
 
 
-@table.translate(aten.tensor_split.tensor_indices_or_sections)
+@table.translate(aten.tensor_split.tensor_indices_or_sections, complex="layout")
 def tensor_split_tensor(
     op: Builder, self: Value, tensor_indices_or_sections: Value, dim: int = 0
 ) -> tuple[Value, ...]:
     """A Slice for each part. How many there are is fixed in the program, where they are is not."""
-    axis = axis_of(dim, self.rank)
+    axis = axis_of(dim, rank_of(self))
     count = len(op.outs)
     if tensor_indices_or_sections.rank:
         bounds = op.cast(tensor_indices_or_sections, _INT64)
         inner = [op.Slice(bounds, [at], [at + 1], [0]) for at in range(count - 1)]
         cuts = [op.const([0], _INT64), *inner, op.const([INT_MAX], _INT64)]
     else:
-        size: Any = (self.dims or ())[axis]
+        size: Any = dims_of(self)[axis]
         each, more = size // count, size % count
         cuts = [op.shape([each * at]) for at in range(count)]
         cuts = [op.Add(cut, op.Min(op.shape([more]), at)) for at, cut in enumerate(cuts)]

@@ -173,6 +173,21 @@ def column_stack(op: Builder, tensors: Sequence[Value]) -> Value:
     return _concat(op, columns, 1)
 
 
+@table.translate(aten._chunk_cat.default, complex="layout")
+def _chunk_cat(op: Builder, tensors: Sequence[Value], dim: int, num_chunks: int) -> Value:
+    """Concat of the tensors' chunks, each row of which is flat; Pad, where the chunks are not of one size."""
+    axis = axis_of(dim, rank_of(tensors[0]))
+    parts = []
+    for x in _alike(op, tensors):
+        sizes = dims_of(x)
+        each = (sizes[axis] + num_chunks - 1) // num_chunks
+        missing = each * num_chunks - sizes[axis]
+        whole = x if missing == 0 else op.Pad(x, op.shape([0, missing]), None, [axis])
+        row = each * numel(sizes[axis + 1 :])
+        parts.append(op.reshape(whole, (*sizes[:axis], num_chunks, row, *pair(x))))
+    return _concat(op, parts, axis + 1)
+
+
 def _padded(op: Builder, x: Value, rank: int) -> Value:
     """As ``atleast_1d``, ``atleast_2d`` and ``atleast_3d`` do."""
     sizes = dims_of(x)
@@ -317,6 +332,7 @@ def samples() -> list[Any]:
         OpSample(aten.concatenate.default, ([torch.zeros(0), x], -1)),
         OpSample(aten.stack.default, ([x, x.int()], -1)),
         OpSample(aten.cat.default, ([x, y * 1j], 0)),
+        OpSample(aten._chunk_cat.default, ([x, torch.randn(3, 2, 2)], 0, 2)),
         OpSample(aten.hstack.default, ([x, x],)),
         *(OpSample(f, ([x, y],)) for f in (aten.vstack.default, aten.row_stack.default)),
         OpSample(aten.dstack.default, ([x[0, 0], x[1, 0]],)),

@@ -13,11 +13,12 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from atonnx.build import Builder, SymSize, Value
-from atonnx.build.sizes import of
+from atonnx.build import Builder, Value
+from atonnx.build.sizes import of, smax
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import arange, dims_of, numel, pair, rank_of, transposed
+from atonnx_aten_core._complex import as_pair, real
 
 if TYPE_CHECKING:
     from atonnx.testing import OpSample
@@ -124,7 +125,7 @@ def as_strided(
     return op.Gather(flat, _addresses(op, self, begin, size, stride, storage_offset), axis=0)
 
 
-@table.translate(aten.as_strided_scatter.default)
+@table.translate(aten.as_strided_scatter.default, complex="layout")
 def as_strided_scatter(
     op: Builder,
     self: Value,
@@ -133,14 +134,16 @@ def as_strided_scatter(
     stride: Sequence[Any],
     storage_offset: Any = None,
 ) -> Value:
-    """ScatterElements into the elements in the order of their storage."""
+    """ScatterND into the elements in the order of their storage."""
     axes, begin = _layout(op, self)
     flat = _flat(op, self, axes)
     count = numel(size)
-    where = op.reshape(_addresses(op, self, begin, size, stride, storage_offset), (count,))
-    made = op.ScatterElements(flat, where, op.reshape(op.cast(src, self.dtype), (count,)), axis=0)
+    where = op.reshape(_addresses(op, self, begin, size, stride, storage_offset), (count, 1))
+    taken = as_pair(op, src, self.dtype) if self.is_complex else op.cast(real(op, src), self.dtype)
+    made = op.ScatterND(flat, where, op.reshape(taken, (count, *pair(self))))
     sizes = dims_of(self)
-    back = op.reshape(made, [sizes[axis] for axis in axes])
+    back = op.reshape(made, [*(sizes[axis] for axis in axes), *pair(self)])
+    back.is_complex = self.is_complex
     return transposed(op, back, [axes.index(axis) for axis in range(len(axes))])
 
 
@@ -155,27 +158,24 @@ def _resized(op: Builder, x: Value, size: Sequence[Any], memory_format: Any) -> 
     flat = _flat(op, x, axes)
     have, want = numel(dims_of(x)), numel(size)
     if have == want:
-        return op.reshape(flat, size)
+        return op.reshape(flat, op.out.dims)
     facts = op.session.facts
     if not facts.compare(want, "<=", have):
-        missing = (
-            op.Max(op.size(want - have), 0) if isinstance(want - have, SymSize) else op.size(want - have)
-        )
-        filler = op.Expand(op.const(0, x.dtype), op.Unsqueeze(missing, [0]))
+        filler = op.expand(op.const(0, x.dtype), (smax(want - have, 0), *pair(x)))
         flat = op.Concat(flat, filler, axis=0)
-    return op.reshape(op.Slice(flat, [0], [want], [0]), size)
+    return op.reshape(op.Slice(flat, [0], [want], [0]), op.out.dims)
 
 
-@table.translate(aten.resize.default)
+@table.translate(aten.resize.default, complex="layout")
 def resize(op: Builder, self: Value, size: Sequence[Any], *, memory_format: Any = None) -> Value:
     """Slice of the elements, Reshape."""
     return _resized(op, self, size, memory_format)
 
 
-@table.translate(aten.resize_as.default)
+@table.translate(aten.resize_as.default, complex="layout")
 def resize_as(op: Builder, self: Value, the_template: Value, *, memory_format: Any = None) -> Value:
     """Slice of the elements, Reshape."""
-    return _resized(op, self, the_template.dims or (), memory_format)
+    return _resized(op, self, dims_of(the_template), memory_format)
 
 
 @table.translate(aten.zero.default, complex="also")
