@@ -16,12 +16,19 @@ PATCHED = (
     aten.gru.input,
     aten.rnn_tanh.input,
     aten.lstm.data,
-    aten._pack_padded_sequence.default,
+)
+REPLACED = (
+    (torch._VF, "_pack_padded_sequence"),
+    (torch._VF, "_pad_packed_sequence"),
+    (torch.nn.LSTM, "check_forward_args"),
+    (torch.nn.AdaptiveLogSoftmaxWithLoss, "forward"),
+    (type(torch.ops.higher_order.flex_attention), "__call__"),
 )
 
 
 def kernels():
-    return [dict(overload.py_kernels) for overload in PATCHED]
+    found = [dict(overload.py_kernels) for overload in PATCHED]
+    return [*found, *(vars(owner).get(name) for owner, name in REPLACED)]
 
 
 def test_kernels_are_as_before_after_an_export():
@@ -50,18 +57,14 @@ def test_real_tensors_are_computed_while_the_patches_are_active():
     torch.testing.assert_close(got, expected)
 
 
-def test_a_packed_sequence_is_refused_with_a_way_out():
-    class Packs(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.LSTM(3, 4, batch_first=True)
-
-        def forward(self, x, lengths):
-            packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-            return self.layer(packed)[0].data
-
-    with pytest.raises(CaptureError, match="PackedSequence is not supported\n  hint: give the"):
-        atonnx.export(Packs().eval(), (torch.randn(2, 5, 3), torch.tensor([5, 3])))
+def test_real_sequences_are_packed_while_the_patches_are_active():
+    x, lengths = torch.randn(5, 2, 3), torch.tensor([4, 2])
+    expected = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+    with patches.packed_sequences():
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+        again, _ = torch.nn.utils.rnn.pad_packed_sequence(packed)
+    torch.testing.assert_close(packed.data, expected.data)
+    torch.testing.assert_close(again[:2], x[:2])
 
 
 def test_caches_are_left_alone_where_transformers_is_not_in_use(monkeypatch):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from atonnx import testing as kit
 from atonnx.build.weights import Derived, leaves
-from atonnx.errors import UnsupportedOpError
 
 aten = torch.ops.aten
 DYNAMIC = torch.export.Dim.DYNAMIC
@@ -143,8 +142,116 @@ def test_new_weights_reach_the_layer():
     torch.testing.assert_close(program(x)[0], other(x)[0], rtol=1e-4, atol=1e-5)
 
 
-def test_a_projection_is_refused_with_a_way_out():
-    import atonnx
+CELLS = {"lstm": aten.lstm_cell, "gru": aten.gru_cell, "rnn_tanh": aten.rnn_tanh_cell}
+CELLS["rnn_relu"] = aten.rnn_relu_cell
 
-    with pytest.raises(UnsupportedOpError, match="proj_size"):
-        atonnx.export(torch.nn.LSTM(3, 4, proj_size=2).eval(), (torch.randn(5, 2, 3),))
+
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    opset=kit.opsets(),
+    batch=st.integers(0, 3),
+    biases=st.booleans(),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    seed=st.integers(0, 99),
+)
+def test_cells(kind, opset, batch, biases, dtype, seed):
+    _, gates, states, _ = KINDS[kind]
+
+    def tensor(*shape):
+        return kit.make_tensor(dtype, shape, seed, low=-1, high=1)
+
+    shapes = [(gates * 4, 3), (gates * 4, 4), *[(gates * 4,)] * (2 if biases else 0)]
+    hidden = [tensor(batch, 4) for _ in range(states)]
+    weights = [kit.Weight(tensor(*shape)) for shape in shapes]
+    first = hidden if states == 2 else hidden[0]
+    kit.check_op(CELLS[kind].default, tensor(batch, 3), first, *weights, opset=opset, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("both", [False, True])
+def test_a_dynamic_hidden_size_is_a_scan(kind, both):
+    overload, gates, states, _ = KINDS[kind]
+    directions = 2 if both else 1
+    shapes = ((gates * 4, 3), (gates * 4, 4), (gates * 4,), (gates * 4,))
+    params = [torch.randn(shape) for shape in shapes * directions]
+    hidden = [torch.randn(directions, 2, 4) for _ in range(states)]
+    first = hidden if states == 2 else hidden[0]
+    flags = (True, 1, 0.0, False, both, False)
+    expect = f"Scan:{directions}"
+    kit.check_op(overload, torch.randn(5, 2, 3), first, params, *flags, expect=expect, atol=1e-5)
+
+
+@pytest.mark.parametrize("states", [False, True])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True, "bias": False}])
+@pytest.mark.parametrize("opset", [11, 20])
+def test_a_projection_is_a_scan(states, options, opset, run):
+    layer = torch.nn.LSTM(3, 4, proj_size=2, **options)
+    count = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+
+    def made(time, batch):
+        state = (torch.randn(count, batch, 2), torch.randn(count, batch, 4))
+        return (torch.randn(time, batch, 3), *([state] if states else []))
+
+    shapes = ({0: DYNAMIC, 1: DYNAMIC}, *([({1: DYNAMIC}, {1: DYNAMIC})] if states else []))
+    run(layer, made(5, 2), shapes, [made(7, 3), made(1, 1)], opset)
+
+
+class Packed(torch.nn.Module):
+    def __init__(self, layer, is_sorted, total, states):
+        super().__init__()
+        self.layer = layer
+        self.is_sorted, self.total, self.states = is_sorted, total, states
+
+    def forward(self, x, lengths, state):
+        first = self.layer.batch_first
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            x, lengths, batch_first=first, enforce_sorted=self.is_sorted
+        )
+        y, end = self.layer(packed, state) if self.states else self.layer(packed)
+        total = x.shape[1 if first else 0] if self.total else None
+        y, n = torch.nn.utils.rnn.pad_packed_sequence(
+            y, batch_first=first, padding_value=-3.0, total_length=total
+        )
+        return y, n, end, state
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize("total", [False, True])
+@pytest.mark.parametrize("states", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (torch.nn.GRU, {}),
+        (torch.nn.RNN, {"bidirectional": True, "batch_first": True}),
+        (torch.nn.LSTM, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+        (torch.nn.LSTM, {"proj_size": 2, "bidirectional": True}),
+    ],
+)
+def test_packed_sequences(kind, options, is_sorted, total, states, run):
+    layer = kind(3, 4, **options)
+    count = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+
+    def made(time, lengths):
+        lengths = sorted(lengths, reverse=True) if is_sorted else lengths
+        batch = len(lengths)
+        x = torch.randn(batch, time, 3) if layer.batch_first else torch.randn(time, batch, 3)
+        state = [torch.randn(count, batch, size) for size in (options.get("proj_size", 4), 4)]
+        return x, torch.tensor(lengths), tuple(state) if kind is torch.nn.LSTM else state[0]
+
+    batch = {1: DYNAMIC}
+    shapes = ({0: DYNAMIC, 1: DYNAMIC}, {0: DYNAMIC}, (batch, batch) if kind is torch.nn.LSTM else batch)
+    module = Packed(layer, is_sorted, total, states)
+    run(module, made(6, [2, 5, 1]), shapes, [made(7, [3, 7]), made(4, [1]), made(3, [2, 3, 1, 1])], 20)
+
+
+def test_lengths_that_the_model_knows(run):
+    class Known(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.GRU(3, 4)
+
+        def forward(self, x):
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, [4, 2])
+            return torch.nn.utils.rnn.pad_packed_sequence(self.layer(packed)[0])[0]
+
+    run(Known(), (torch.randn(5, 2, 3),), None, [(torch.randn(5, 2, 3),)], 20)

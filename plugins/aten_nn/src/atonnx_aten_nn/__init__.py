@@ -33,6 +33,7 @@ FAMILIES: tuple[str, ...] = (
     "pool",
     "resize",
     "rnn",
+    "rnn_cells",
     "sampling",
     "softmax",
 )
@@ -57,12 +58,14 @@ def atonnx_op_samples() -> list[Any]:
 
 @hookimpl
 def atonnx_capture_patches() -> list[Any]:
-    """Recurrent layers and the CTC loss stay whole; cache objects of transformers are taken apart."""
+    """Layers and losses stay whole or are captured in a form that has no sizes which depend on values."""
     from atonnx_aten_nn import capture_patches as patches
 
     return [
         patches.whole_recurrent_layers(),
         patches.whole_ctc_loss(),
-        patches.refused_packed_sequences(),
+        patches.packed_sequences(),
+        patches.adaptive_softmax(),
+        patches.block_masks(),
         patches.transformers_caches(),
     ]

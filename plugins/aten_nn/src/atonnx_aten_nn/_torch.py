@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.modules.adaptive import _ASMoutput as AdaptiveOutput
 from torch.utils import _pytree as pytree
 
-__all__ = ["is_registered", "is_traced", "original_kernel"]
+__all__ = ["AdaptiveOutput", "is_registered", "is_surely", "is_traced", "original_kernel", "replaced"]
 
 
 def is_traced(args: Sequence[Any]) -> bool:
@@ -30,3 +33,22 @@ def original_kernel(overload: Any, *args: Any) -> Any:
 def is_registered(cls: type) -> bool:
     """Whether pytrees take instances of the class apart."""
     return cls in pytree.SUPPORTED_NODES
+
+
+def is_surely(condition: Any) -> bool:
+    """Whether a condition on sizes holds whatever they are."""
+    return statically_known_true(condition)
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An attribute has another value within."""
+    before = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)

@@ -13,6 +13,7 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx_aten_nn._common import UNSIGNED, D, exact_float32, scalar_of, sizes_of
+from atonnx_aten_nn.dropout import draw
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -111,7 +112,7 @@ def rrelu(
 ) -> Value:
     """LeakyRelu with the mean slope; PRelu with random slopes in training."""
     if training:
-        return op.PRelu(self, op.RandomUniformLike(self, low=float(lower), high=float(upper)))
+        return op.PRelu(self, op.cast(draw(op, self, float(lower), float(upper)), self.dtype))
     return leaky_relu(op, self, (lower + upper) / 2)
 
 

@@ -8,102 +8,121 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from atonnx.capture._torch import replaced_kernels
-from atonnx.errors import UnsupportedOpError
-from atonnx_aten_nn._torch import is_registered, is_traced, original_kernel
+from atonnx_aten_nn._torch import (
+    AdaptiveOutput,
+    is_registered,
+    is_surely,
+    is_traced,
+    original_kernel,
+    replaced,
+)
 
-__all__ = ["refused_packed_sequences", "transformers_caches", "whole_ctc_loss", "whole_recurrent_layers"]
+__all__ = [
+    "adaptive_softmax",
+    "block_masks",
+    "packed_sequences",
+    "transformers_caches",
+    "whole_ctc_loss",
+    "whole_recurrent_layers",
+]
 
 aten = torch.ops.aten
-Tensors = Sequence[torch.Tensor]
 
 
-def _shapes(
-    x: torch.Tensor, states: Tensors, params: Tensors, num_layers: int, bidirectional: bool
-) -> tuple[torch.Tensor, ...]:
-    """Empty results of a recurrent layer."""
-    directions = 2 if bidirectional else 1
-    hidden = states[0].shape[-1]
-    results = [x.new_empty((*x.shape[:-1], directions * hidden))]
-    results += [state.new_empty(state.shape) for state in states]
-    return tuple(results)
+def _whole(overload: Any, state: int, bidirectional: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """A kernel that gives empty results; it is told where the arguments of its overload are."""
 
-
-def _lstm(
-    input: torch.Tensor,
-    hx: Tensors,
-    params: Tensors,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[torch.Tensor, ...]:
-    if not is_traced((input, *hx)):
-        flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        return original_kernel(aten.lstm.input, input, hx, params, *flags)
-    return _shapes(input, hx, params, num_layers, bidirectional)
-
-
-def _one_state(overload: Any) -> Callable[..., tuple[torch.Tensor, ...]]:
-    def kernel(
-        input: torch.Tensor,
-        hx: torch.Tensor,
-        params: Tensors,
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> tuple[torch.Tensor, ...]:
-        if not is_traced((input, hx)):
-            flags = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-            return original_kernel(overload, input, hx, params, *flags)
-        return _shapes(input, [hx], params, num_layers, bidirectional)
-
-    return kernel
-
-
-def _refusing(overload: Any) -> Callable[..., Any]:
-    def kernel(*args: Any) -> Any:
-        if not is_traced(args):
+    def kernel(*args: Any) -> tuple[torch.Tensor, ...]:
+        x, states = args[0], args[state]
+        states = states if isinstance(states, (list, tuple)) else [states]
+        if not is_traced((x, *states)):
             return original_kernel(overload, *args)
-        raise UnsupportedOpError(
-            "a PackedSequence is not supported",
-            op=overload.name(),
-            hint="give the recurrent layer the padded batch; with one direction its outputs at the real "
-            "steps are the same",
-        )
+        width = states[0].shape[-1] * (2 if args[bidirectional] else 1)
+        return x.new_empty((*x.shape[:-1], width)), *(each.new_empty(each.shape) for each in states)
 
     return kernel
-
-
-@contextlib.contextmanager
-def refused_packed_sequences() -> Iterator[None]:
-    """Packing is refused with a way out, where torch would fail at a size that it cannot know."""
-    packing = (aten._pack_padded_sequence, aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu)
-    with contextlib.ExitStack() as stack:
-        for packet in packing:
-            overload = packet.data if "data" in packet.overloads() else packet.default
-            stack.enter_context(replaced_kernels(overload, _refusing(overload)))
-        yield
 
 
 @contextlib.contextmanager
 def whole_recurrent_layers() -> Iterator[None]:
     """Recurrent layers are captured as one operator, time and batch as dynamic as asked for."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(replaced_kernels(aten.lstm.input, _lstm))
-        for overload in (aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input):
-            stack.enter_context(replaced_kernels(overload, _one_state(overload)))
+        for packet in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
+            for overload, state, bidirectional in ((packet.input, 1, 7), (packet.data, 2, 8)):
+                stack.enter_context(replaced_kernels(overload, _whole(overload, state, bidirectional)))
         yield
+
+
+# ---------------------------------------------------------- sequences that are packed
+
+
+def _pack(x: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The steps of all sequences, longest sequence first, and how many sequences have each step."""
+    x = x.transpose(0, 1) if batch_first else x
+    time, batch = x.shape[:2]
+    real = torch.arange(time).unsqueeze(1) < lengths.unsqueeze(0)
+    places = real.nonzero()
+    longest = lengths.max().item()
+    torch._check(longest >= 1)
+    torch._check(longest <= time)
+    batch_sizes = real.sum(1).narrow(0, 0, longest)  # type: ignore[arg-type]
+    batch_sizes.batch = batch  # type: ignore[attr-defined]
+    return x[places[:, 0], places[:, 1]], batch_sizes
+
+
+def _pad(
+    data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: Any, total_length: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sequences along a batch axis, and their lengths."""
+    time = batch_sizes.shape[0]
+    batch: Any = getattr(batch_sizes, "batch", None)
+    if batch is None:
+        batch = batch_sizes[0].item()
+    numbers = torch.arange(batch)
+    real = numbers < batch_sizes.unsqueeze(1)
+    begins = batch_sizes.cumsum(0) - batch_sizes
+    rows = data[torch.where(real, begins.unsqueeze(1) + numbers, 0)]
+    rows = rows.masked_fill(~real.reshape(time, batch, *[1] * (rows.dim() - 2)), padding_value)
+    if not is_surely(total_length == time):
+        more = rows.new_full((total_length - time, *rows.shape[1:]), padding_value)
+        rows = torch.cat([rows, more])
+    return rows.transpose(0, 1) if batch_first else rows, real.sum(0)
+
+
+def _unchecked(original: Callable[..., Any]) -> Callable[..., Any]:
+    def check(layer: Any, x: torch.Tensor, hidden: Any, batch_sizes: torch.Tensor | None) -> None:
+        if batch_sizes is None or not is_traced((x,)):
+            original(layer, x, hidden, batch_sizes)
+
+    return check
+
+
+@contextlib.contextmanager
+def packed_sequences() -> Iterator[None]:
+    """Packing and padding are captured as indexing: the operators' sizes depend on values.
+
+    A layer does not compare the size of its states with the number of sequences, which is a value too.
+    """
+    with contextlib.ExitStack() as stack:
+        for name, kernel in (("_pack_padded_sequence", _pack), ("_pad_packed_sequence", _pad)):
+            stack.enter_context(replaced(torch._VF, name, _traced(kernel, getattr(torch._VF, name))))
+        for layer in (torch.nn.RNNBase, torch.nn.LSTM):
+            check = _unchecked(layer.check_forward_args)
+            stack.enter_context(replaced(layer, "check_forward_args", check))
+        yield
+
+
+def _traced(kernel: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return (kernel if is_traced(args) else original)(*args)
+
+    return call
 
 
 def _ctc(overload: Any) -> Callable[..., torch.Tensor]:
@@ -132,6 +151,49 @@ def whole_ctc_loss() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for overload in (aten.ctc_loss.IntList, aten.ctc_loss.Tensor):
             stack.enter_context(replaced_kernels(overload, _ctc(overload)))
+        yield
+
+
+# ------------------------------------------------- sizes that only a program would have
+
+
+def _adaptive_loss(layer: Any, input_: torch.Tensor, target_: torch.Tensor) -> Any:
+    """The log-probabilities of the targets and their mean, computed for all classes."""
+    target = target_.reshape(-1, 1)
+    scores = layer.log_prob(input_.reshape(target.shape[0], -1))
+    output = scores.gather(1, target).reshape(target_.shape)
+    return AdaptiveOutput(output, -output.mean())
+
+
+def _adaptive_prediction(layer: Any, input: torch.Tensor) -> torch.Tensor:
+    """The best class of the head; where that is a cluster, the best class of all."""
+    head = layer.head(input)
+    best = head.argmax(1)
+    return torch.where(best >= layer.shortlist_size, layer._get_full_log_prob(input, head).argmax(1), best)
+
+
+@contextlib.contextmanager
+def adaptive_softmax() -> Iterator[None]:
+    """``AdaptiveLogSoftmaxWithLoss`` computes the clusters for all rows, not for those that need them."""
+    layer = torch.nn.AdaptiveLogSoftmaxWithLoss
+    with (
+        replaced(layer, "forward", _adaptive_loss),
+        replaced(layer, "predict", _adaptive_prediction),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def block_masks() -> Iterator[None]:
+    """``flex_attention`` is captured without the lists of blocks, which are for GPU kernels only."""
+    hop = type(torch.ops.higher_order.flex_attention)
+    original = hop.__call__
+
+    def call(self: Any, query: Any, key: Any, value: Any, score_mod: Any, block_mask: Any, *rest: Any) -> Any:
+        lists = tuple(None if isinstance(part, torch.Tensor) else part for part in block_mask)
+        return original(self, query, key, value, score_mod, lists, *rest)
+
+    with replaced(hop, "__call__", call):
         yield
 
 

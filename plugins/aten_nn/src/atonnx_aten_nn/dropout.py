@@ -8,7 +8,7 @@ import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
-from atonnx_aten_nn._common import sizes_of, used
+from atonnx_aten_nn._common import HALVES, D, sizes_of, used
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -34,11 +34,17 @@ def native_dropout(op: Builder, input: Value, p: float, train: bool | None) -> t
     return input, op.expand(op.const(True), op.outs[1].dims) if used(op, 1) else None
 
 
+def draw(op: Builder, like: Value, low: float | None = None, high: float | None = None) -> Value:
+    """RandomUniformLike; in float32 for half precision, which no runtime draws."""
+    wide = op.cast(like, D.FLOAT) if like.dtype in HALVES else like
+    return op.RandomUniformLike(wide, low=low, high=high)
+
+
 def _feature_mask(op: Builder, x: Value, p: float) -> Value:
     """Which channels stay: 1 or 0, one number a channel."""
     sizes = (*sizes_of(x)[:2], *(1,) * (x.rank - 2))
-    draw = op.RandomUniformLike(op.expand(op.const(0.0, x.dtype), sizes))
-    return op.cast(op.GreaterOrEqual(draw, p), x.dtype)
+    made = draw(op, op.expand(op.const(0.0, x.dtype), sizes))
+    return op.cast(op.GreaterOrEqual(made, p), x.dtype)
 
 
 @table.translate(aten.feature_dropout.default)
@@ -67,7 +73,7 @@ def alpha_dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
         return input
     if p == 1:
         return op.Mul(input, 0.0)
-    keep = op.cast(op.GreaterOrEqual(op.RandomUniformLike(input), p), input.dtype)
+    keep = op.cast(op.GreaterOrEqual(draw(op, input), p), input.dtype)
     return _alpha(op, input, keep, p)
 
 

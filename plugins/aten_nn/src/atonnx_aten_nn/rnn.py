@@ -1,4 +1,4 @@
-"""Recurrent layers: one ONNX node a layer, which runs both directions."""
+"""Recurrent layers: one ONNX node a layer, which runs both directions, where ONNX has the layer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.build.weights import Derived, Recipe
 from atonnx.dispatch import Table
-from atonnx.errors import UnsupportedOpError
 from atonnx_aten_nn._common import known, sizes_of, used
 from atonnx_aten_nn.dropout import drop
+from atonnx_aten_nn.rnn_cells import Step, gru_step, lstm_step, relu_step, scanned, tanh_step
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -110,13 +110,14 @@ class _Kind:
 
     op_type: str
     order: tuple[int, ...]
+    step: Step
     activation: str | None = None
 
 
-_LSTM = _Kind("LSTM", (0, 3, 1, 2))
-_GRU = _Kind("GRU", (1, 0, 2))
-_TANH = _Kind("RNN", (0,), "Tanh")
-_RELU = _Kind("RNN", (0,), "Relu")
+_LSTM = _Kind("LSTM", (0, 3, 1, 2), lstm_step)
+_GRU = _Kind("GRU", (1, 0, 2), gru_step)
+_TANH = _Kind("RNN", (0,), tanh_step, "Tanh")
+_RELU = _Kind("RNN", (0,), relu_step, "Relu")
 
 
 def _is_zero(value: Value) -> bool:
@@ -141,19 +142,6 @@ def _states(op: Builder, state: Value, layers: int, directions: int) -> Sequence
     return op.Split(state, [directions] * layers, axis=0, outputs=layers)
 
 
-def _per_direction(
-    op: Builder, params: Params, layers: int, directions: int, has_biases: bool
-) -> list[Params]:
-    size = 4 if has_biases else 2
-    if len(params) == (size + 1) * layers * directions:
-        raise UnsupportedOpError.here(
-            op,
-            "an LSTM with a projection (proj_size)",
-            hint="ONNX LSTM has none: write the layer with torch.nn.LSTMCell and a Linear",
-        )
-    return [params[i : i + size] for i in range(0, len(params), size)]
-
-
 def recurrent(
     op: Builder,
     kind: _Kind,
@@ -166,10 +154,12 @@ def recurrent(
     train: bool,
     bidirectional: bool,
     batch_first: bool,
+    lengths: Value | None = None,
 ) -> tuple[Value | None, ...]:
     """All layers; the last output, and the final states of all layers."""
     directions = 2 if bidirectional else 1
-    groups = _per_direction(op, params, num_layers, directions, has_biases)
+    size = len(params) // (num_layers * directions)
+    groups = [params[i : i + size] for i in range(0, len(params), size)]
     initial = [_states(op, state, num_layers, directions) for state in states]
     outputs = next((i + 1 for i in range(len(states), 0, -1) if used(op, i)), 1)
     final: list[list[Value]] = [[] for _ in range(outputs - 1)]
@@ -177,41 +167,118 @@ def recurrent(
         x = op.Transpose(x, perm=[1, 0, 2])
     for layer in range(num_layers):
         mine = groups[layer * directions : (layer + 1) * directions]
-        hidden = known(op, sizes_of(mine[0][1])[1], "hidden size")
-        y, *ends = op.call(
-            "",
-            kind.op_type,
-            x,
-            _laid_out(op, Gates(kind.order), [group[0] for group in mine]),
-            _laid_out(op, Gates(kind.order), [group[1] for group in mine]),
-            _laid_out(op, Gates(kind.order, 2), [b for group in mine for b in group[2:]])
-            if has_biases
-            else None,
-            None,
-            *(state[layer] for state in initial),
-            hidden_size=hidden,
-            direction="bidirectional" if bidirectional else None,
-            activations=[kind.activation] * directions if kind.activation else None,
-            linear_before_reset=1 if kind is _GRU else None,
-            outputs=outputs,
-        )
-        for collected, end in zip(final, ends, strict=True):
+        begin = [state[layer] for state in initial]
+        hidden = sizes_of(mine[0][1])[-1]
+        projected = size % 2 == 1
+        if projected or not isinstance(hidden, int):
+            y, *ends = _written_out(op, kind, x, begin, states, mine, lengths)
+        else:
+            y, *ends = _node(op, kind, x, begin, mine, hidden, has_biases, lengths, outputs)
+        for collected, end in zip(final, ends, strict=False):
             collected.append(end)
         last = layer == num_layers - 1
-        x = _sequence(op, y, directions, hidden, batch_first and last)
+        x = _sequence(op, y, directions, batch_first and last)
         if train and dropout and not last:
             x = drop(op, x, dropout)
     finals = [ends[0] if len(ends) == 1 else op.Concat(*ends, axis=0) for ends in final]
     return (x, *finals, *(None,) * (len(states) - len(finals)))
 
 
-def _sequence(op: Builder, y: Value, directions: int, hidden: int, batch_first: bool) -> Value:
+def _node(
+    op: Builder,
+    kind: _Kind,
+    x: Value,
+    begin: Sequence[Value | None],
+    params: Sequence[Params],
+    hidden: int,
+    has_biases: bool,
+    lengths: Value | None,
+    outputs: int,
+) -> Sequence[Value]:
+    """A layer as ONNX's node: [time, directions, batch, hidden], and the last states."""
+    biases = [b for group in params for b in group[2:]]
+    made: Sequence[Value] = op.call(
+        "",
+        kind.op_type,
+        x,
+        _laid_out(op, Gates(kind.order), [group[0] for group in params]),
+        _laid_out(op, Gates(kind.order), [group[1] for group in params]),
+        _laid_out(op, Gates(kind.order, 2), biases) if has_biases else None,
+        lengths,
+        *begin,
+        hidden_size=hidden,
+        direction="bidirectional" if len(params) == 2 else None,
+        activations=[kind.activation] * len(params) if kind.activation else None,
+        linear_before_reset=1 if kind is _GRU else None,
+        outputs=outputs,
+    )
+    return made
+
+
+def _written_out(
+    op: Builder,
+    kind: _Kind,
+    x: Value,
+    begin: Sequence[Value | None],
+    states: Sequence[Value],
+    params: Sequence[Params],
+    lengths: Value | None,
+) -> list[Value]:
+    """The same as a Scan for each direction: ONNX has no projection, and fixes the hidden size."""
+    active = None
+    if lengths is not None:
+        steps = op.Unsqueeze(op.Range(0, op.Squeeze(op.Shape(x, start=0, end=1), [0]), 1), [1, 2])
+        active = op.Less(steps, op.Unsqueeze(op.cast(lengths, ir.DataType.INT64), [0, 2]))
+    made = []
+    for direction, mine in enumerate(params):
+        first = [
+            op.expand(op.const(0.0, x.dtype), sizes_of(whole)[1:])
+            if state is None
+            else op.reshape(op.Gather(state, direction, axis=0), sizes_of(whole)[1:])
+            for state, whole in zip(begin, states, strict=True)
+        ]
+        made.append(scanned(op, kind.step, x, first, mine, direction == 1, active))
+    joined = []
+    for i, parts in enumerate(zip(*made, strict=True)):
+        axis = 1 if i == 0 else 0
+        apart = [op.Unsqueeze(part, [axis]) for part in parts]
+        joined.append(apart[0] if len(apart) == 1 else op.Concat(*apart, axis=axis))
+    return joined
+
+
+def _sequence(op: Builder, y: Value, directions: int, batch_first: bool) -> Value:
     """[time, directions, batch, hidden] with the directions side by side."""
     if directions == 1:
         y = op.Squeeze(y, [1])
         return op.Transpose(y, perm=[1, 0, 2]) if batch_first else y
     y = op.Transpose(y, perm=[2, 0, 1, 3] if batch_first else [0, 2, 1, 3])
-    return op.Reshape(y, [0, 0, directions * hidden])
+    return op.Reshape(y, op.shape([0, 0, op.outs[0].dims[-1]]))
+
+
+def _packed(
+    op: Builder,
+    kind: _Kind,
+    data: Value,
+    batch_sizes: Value,
+    states: Sequence[Value],
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """A packed batch: padded, given to the layers with the lengths of its sequences, packed again."""
+    sizes = op.Unsqueeze(batch_sizes, [1])
+    numbers = op.Range(0, op.size(sizes_of(states[0])[1]), 1)
+    real = op.Less(op.Unsqueeze(numbers, [0]), sizes)
+    begins = op.Sub(op.CumSum(batch_sizes, op.const(0, ir.DataType.INT64)), batch_sizes)
+    places = op.Where(real, op.Add(op.Unsqueeze(begins, [1]), numbers), 0)
+    lengths = op.ReduceSum(op.cast(real, ir.DataType.INT32), [0], keepdims=0)
+    x = op.Gather(data, places, axis=0)
+    flags = (params, has_biases, num_layers, dropout, train, bidirectional)
+    y, *ends = recurrent(op, kind, x, states, *flags, False, lengths)
+    return (op.GatherND(y, op.Transpose(op.NonZero(real), perm=[1, 0])), *ends)
 
 
 @table.translate(aten.lstm.input)
@@ -290,23 +357,146 @@ def rnn_relu(
     )
 
 
+@table.translate(aten.lstm.data)
+def lstm_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Sequence[Value],
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """LSTM, once a layer, with the lengths of the sequences."""
+    return _packed(
+        op,
+        _LSTM,
+        data,
+        batch_sizes,
+        hx,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+    )
+
+
+@table.translate(aten.gru.data)
+def gru_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """GRU, once a layer, with the lengths of the sequences."""
+    return _packed(
+        op,
+        _GRU,
+        data,
+        batch_sizes,
+        [hx],
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+    )
+
+
+@table.translate(aten.rnn_tanh.data)
+def rnn_tanh_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """RNN, once a layer, with the lengths of the sequences."""
+    return _packed(
+        op,
+        _TANH,
+        data,
+        batch_sizes,
+        [hx],
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+    )
+
+
+@table.translate(aten.rnn_relu.data)
+def rnn_relu_packed(
+    op: Builder,
+    data: Value,
+    batch_sizes: Value,
+    hx: Value,
+    params: Params,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Value | None, ...]:
+    """RNN with Relu, once a layer, with the lengths of the sequences."""
+    return _packed(
+        op,
+        _RELU,
+        data,
+        batch_sizes,
+        [hx],
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+    )
+
+
 def samples() -> list[Any]:
     """A call of each row."""
     from atonnx.testing import OpSample, Weight
 
-    def one(gates: int, states: int) -> Callable[[], tuple[Any, ...]]:
+    def one(gates: int, states: int, packed: bool = False) -> Callable[[], tuple[Any, ...]]:
         def made() -> tuple[Any, ...]:
             hidden = [torch.randn(2, 2, 4) for _ in range(states)]
             shapes = ((gates * 4, 3), (gates * 4, 4), (gates * 4,), (gates * 4,))
             params = [Weight(torch.randn(shape)) for shape in shapes * 2]
-            flags = (True, 1, 0.0, False, True, False)
-            return torch.randn(5, 2, 3), hidden if states > 1 else hidden[0], params, *flags
+            flags = (True, 1, 0.0, False, True)
+            state = hidden if states > 1 else hidden[0]
+            if packed:
+                return torch.randn(8, 3), torch.tensor([2, 2, 2, 1, 1]), state, params, *flags
+            return torch.randn(5, 2, 3), state, params, *flags, False
 
         return made
 
     return [
         OpSample(aten.lstm.input, one(4, 2), expect="LSTM:1"),
+        OpSample(aten.lstm.data, one(4, 2, packed=True), expect="LSTM:1"),
         OpSample(aten.gru.input, one(3, 1), expect="GRU:1"),
+        OpSample(aten.gru.data, one(3, 1, packed=True), expect="GRU:1"),
         OpSample(aten.rnn_tanh.input, one(1, 1), expect="RNN:1"),
+        OpSample(aten.rnn_tanh.data, one(1, 1, packed=True), expect="RNN:1"),
         OpSample(aten.rnn_relu.input, one(1, 1), expect="RNN:1"),
+        OpSample(aten.rnn_relu.data, one(1, 1, packed=True), expect="RNN:1"),
     ]
