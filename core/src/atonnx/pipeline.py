@@ -22,12 +22,13 @@ from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
 from atonnx.build.translator import Translator
 from atonnx.capture import Captured, capture, functional_form
+from atonnx.capture.arguments import example_arguments, refuse_not_there, warn_deprecated, warn_idle
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
 from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, both
 from atonnx.passes import run_passes
 from atonnx.plugins import Plugins, Target, load
-from atonnx.program import ONNXProgram
+from atonnx.program import ONNXProgram, verify_program
 
 __all__ = ["export"]
 
@@ -51,9 +52,21 @@ def export(
     external_data: bool = True,
     dynamic_shapes: Any = None,
     custom_translation_table: Mapping[Any, Any] | None = None,
+    report: bool = False,
     optimize: bool = True,
+    verify: bool | str = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    training: Any = torch.onnx.TrainingMode.EVAL,
+    operator_export_type: Any = torch.onnx.OperatorExportTypes.ONNX,
+    do_constant_folding: bool = True,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: Any = False,
+    autograd_inlining: bool = True,
     prefer: Mapping[Any, str] | None = None,
     state: str = "drop",
     target: str = _DEFAULT_TARGET,
@@ -63,20 +76,36 @@ def export(
 
     Args:
         model: An ``nn.Module`` or an ``ExportedProgram``.
-        args: Example positional inputs: a tuple, or one tensor. A dict at its end is ``kwargs``.
+        args: Example positional inputs: a tuple, or one tensor. A dict at its end is ``kwargs``. Tensors
+            become inputs of the graph, other values become part of it.
         f: Where to save the model; the program is returned all the same.
         kwargs: Example keyword inputs.
         verbose: Print a line per stage. ``None`` is quiet.
-        input_names: Names for the graph inputs, in order.
-        output_names: Names for the graph outputs, in order.
+        input_names: Names for the graph inputs, in order; inputs without one keep the model's name.
+        output_names: Names for the graph outputs, in order. An output without one that the model returns
+            under a key has the key as its name, keys within keys joined by dots: ``boxes.raw``.
         opset_version: The opset that the model is to have, 11 to 28. Default 20.
         dynamo: Accepted as in ``torch.onnx.export``; only True is possible.
         external_data: Save weights beside the model, in ``<f>.data``.
-        dynamic_shapes: As in ``torch.export.export``; an axis may also be given as a name.
+        dynamic_shapes: As in ``torch.export.export``; an axis may also be given as a name, an input also
+            under its name in ``input_names``.
         custom_translation_table: ``{torch.ops.ns.op.overload: function}``, before all other rows.
+        report: Not there yet, as are ``profile``, ``dump_exported_program`` and ``artifacts_dir``.
         optimize: Run the graph passes.
+        verify: Check the model, run it in ONNX Runtime and compare with the captured program.
+        profile: See ``report``.
+        dump_exported_program: See ``report``.
+        artifacts_dir: See ``report``.
         export_params: Save the weights; without ``f`` it has no effect.
         keep_initializers_as_inputs: Make weights inputs as well when saving.
+        dynamic_axes: Deprecated: ``{name: {axis: axis name}}`` or ``{name: [axis, ...]}`` of inputs and
+            outputs; where no axis name is given, it is ``<name>_dynamic_axes_<n>``.
+        training: Deprecated and ignored, as are the next five.
+        operator_export_type: See ``training``.
+        do_constant_folding: See ``training``.
+        custom_opsets: See ``training``.
+        export_modules_as_functions: See ``training``.
+        autograd_inlining: See ``training``.
         prefer: ``{"aten::op": "plugin"}`` settles which plugin's row is taken.
         state: What becomes of writes to buffers and inputs: ``"drop"`` warns and drops them,
             ``"io"`` makes each buffer an input and its new value an output.
@@ -94,20 +123,39 @@ def export(
         OnnxExporterError: base of all errors.
     """
     opset = _checked_opset(opset_version)
-    if not dynamo:
+    warn_deprecated(
+        {
+            "training": training,
+            "operator_export_type": operator_export_type,
+            "do_constant_folding": do_constant_folding,
+            "custom_opsets": custom_opsets,
+            "export_modules_as_functions": export_modules_as_functions,
+            "autograd_inlining": autograd_inlining,
+        }
+    )
+    warn_idle(
+        f is not None,
+        export_params=export_params,
+        keep_initializers_as_inputs=keep_initializers_as_inputs,
+        external_data=external_data,
+        dynamic_axes=dynamic_axes,
+        dynamic_shapes=dynamic_shapes,
+    )
+    refuse_not_there({"report": report, "profile": profile, "dump_exported_program": dump_exported_program})
+    if not dynamo and not isinstance(model, torch.export.ExportedProgram):
         raise both(OnnxExporterError, ValueError)(
             "atonnx exports with torch.export only", hint="leave out dynamo=False, or use torch.onnx.export"
         )
     if state not in ("drop", "io"):
         raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
-    args, kwargs = _arguments(args, kwargs)
+    args, kwargs = example_arguments(args, kwargs)
     say = _speaker(verbose)
     plugins = load()
     runtime = _checked_target(target, opset, plugins, prefer)
     rows = custom_rows(custom_translation_table)
     say("Obtain model graph with torch.export...")
-    report = progress or (lambda stage, done, total: None)
-    report("capture", 0, 1)
+    tell = progress or (lambda stage, done, total: None)
+    tell("capture", 0, 1)
     with _LOCK:
         captured = capture(
             model,
@@ -121,10 +169,12 @@ def export(
     with _collector_suspended():
         program = _convert(
             captured, opset, plugins, rows, prefer, runtime, optimize, input_names, output_names, state,
-            opset_version is None, report, say,
+            opset_version is None, tell, say,
         )  # fmt: skip
+    if verify:
+        verify_program(program)
     if f is not None:
-        report("save", 0, 1)
+        tell("save", 0, 1)
         program.save(
             f,
             include_initializers=export_params,
@@ -132,7 +182,7 @@ def export(
             external_data=external_data,
         )
         say(f"Saved to {os.fspath(f)}")
-    report("done", 1, 1)
+    tell("done", 1, 1)
     return program
 
 
@@ -148,18 +198,18 @@ def _convert(
     output_names: Sequence[str] | None,
     state: str,
     default_opset: bool,
-    report: Progress,
+    tell: Progress,
     say: Callable[[str], None],
 ) -> ONNXProgram:
     table = dispatch_table(plugins, opset, prefer).with_custom(custom)
     for _, program_pass in plugins.program_passes():
         captured.working = program_pass(captured.working)
-    translator = _translator(captured, opset, plugins, prefer, table, report)
+    translator = _translator(captured, opset, plugins, prefer, table, tell)
     source = from_program(captured.working)
     if translator.plan(source) is not None:
         with _LOCK:
             captured.working = functional_form(captured.working)
-        translator = _translator(captured, opset, plugins, prefer, table, report)
+        translator = _translator(captured, opset, plugins, prefer, table, tell)
         source = from_program(captured.working)
         write = translator.plan(source)
         if write is not None:
@@ -174,7 +224,7 @@ def _convert(
         say("Optimize the ONNX graph...")
     passes = [*(plugins.passes(prefer) if optimize else ()), *runtime.passes]
     if passes:
-        run_passes(model, passes, report)
+        run_passes(model, passes, tell)
     if runtime.forbidden:
         _check_forbidden(model, runtime)
     return ONNXProgram(model, captured.program)
@@ -186,7 +236,7 @@ def _translator(
     plugins: Plugins,
     prefer: Mapping[Any, str] | None,
     table: DispatchTable,
-    report: Progress,
+    tell: Progress,
 ) -> Translator:
     facts = SizeFacts(captured.working.range_constraints)
     session = Session(
@@ -208,7 +258,7 @@ def _translator(
         distribution_of=distribution_of,
         loaded=frozenset(r.distribution for r in plugins.records if r.state == "loaded"),
         failed_plugins=[str(record) for record in plugins.failed],
-        progress=report,
+        progress=tell,
     )
 
 
@@ -276,15 +326,6 @@ def _check_forbidden(model: ir.Model, runtime: Target) -> None:
             plugin=runtime.plugin,
             hint="export for another target, or give the operators another translation",
         )
-
-
-def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(args, torch.Tensor):
-        args = (args,)
-    args = tuple(args)
-    if kwargs is None and args and isinstance(args[-1], dict):
-        return args[:-1], dict(args[-1])
-    return args, dict(kwargs or {})
 
 
 def _speaker(verbose: bool | None) -> Callable[[str], None]:

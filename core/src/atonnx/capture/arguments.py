@@ -1,0 +1,101 @@
+"""The arguments of ``export()`` that torch.onnx has and that ask for a word: deprecated, idle, to come."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from atonnx.errors import OnnxExporterError, both
+
+__all__ = ["example_arguments", "refuse_not_there", "warn_deprecated", "warn_idle"]
+
+_DEPRECATED = {
+    "training": (torch.onnx.TrainingMode.EVAL, "call model.eval() or model.train() before the export"),
+    "operator_export_type": (torch.onnx.OperatorExportTypes.ONNX, "it has no effect"),
+    "do_constant_folding": (True, "constants are folded always; optimize=False leaves out the graph passes"),
+    "custom_opsets": (None, "the version of a domain comes from the plugin that has it"),
+    "export_modules_as_functions": (False, "it has no effect"),
+    "autograd_inlining": (True, "it has no effect"),
+}
+
+
+def warn_deprecated(given: Mapping[str, Any]) -> None:
+    """Warn of each deprecated parameter that has another value than its default."""
+    for name, (default, instead) in _DEPRECATED.items():
+        if given[name] != default:
+            _warn(f"{name}= is deprecated and ignored: {instead}", DeprecationWarning)
+
+
+def warn_idle(
+    to_file: bool,
+    *,
+    export_params: bool,
+    keep_initializers_as_inputs: bool,
+    external_data: bool,
+    dynamic_axes: Any,
+    dynamic_shapes: Any,
+) -> None:
+    """Warn of parameters that have no effect in this call, and of ``dynamic_axes``."""
+    if not to_file:
+        idle = {
+            "export_params=False": not export_params,
+            "keep_initializers_as_inputs=True": keep_initializers_as_inputs,
+            "external_data=False": not external_data,
+        }
+        for text in (text for text, is_given in idle.items() if is_given):
+            _warn(f"{text} has no effect without f: pass it to ONNXProgram.save()", UserWarning)
+    if dynamic_axes is None:
+        return
+    if dynamic_shapes is not None:
+        _warn("dynamic_axes has no effect beside dynamic_shapes", UserWarning)
+        return
+    _warn(
+        "'dynamic_axes' is not recommended, and may lead to 'Constraints violated.' of torch.export. "
+        "Supply 'dynamic_shapes' instead if the export does not succeed.",
+        UserWarning,
+    )
+    _warn(
+        "dynamic_axes= is deprecated: give dynamic_shapes=, which takes axis names as well",
+        DeprecationWarning,
+    )
+
+
+def refuse_not_there(given: Mapping[str, bool]) -> None:
+    """Refuse what torch.onnx.export has and atonnx does not have yet.
+
+    Raises:
+        OnnxExporterError: also a ValueError.
+    """
+    ways_out = {
+        "report": "errors name every operator that stops an export",
+        "profile": "run the export under a profiler",
+        "dump_exported_program": "save program.exported_program with torch.export.save",
+    }
+    for name, way_out in ways_out.items():
+        if given[name]:
+            raise both(OnnxExporterError, ValueError)(f"{name}=True is not there yet", hint=way_out)
+
+
+def example_arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """``args`` as a tuple, and ``kwargs``, which a dict at the end of ``args`` may stand for.
+
+    Raises:
+        OnnxExporterError: also a TypeError, where ``args`` is neither a sequence nor a tensor.
+    """
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    if not isinstance(args, (tuple, list)):
+        raise both(OnnxExporterError, TypeError)(
+            f"args is a {type(args).__name__}, not a tuple of example inputs",
+            hint="give one input as args=(input,), and inputs by name as kwargs={...}",
+        )
+    if kwargs is None and args and isinstance(args[-1], dict):
+        return tuple(args[:-1]), dict(args[-1])
+    return tuple(args), dict(kwargs or {})
+
+
+def _warn(text: str, category: type[Warning]) -> None:
+    warnings.warn(text, category, stacklevel=4)
