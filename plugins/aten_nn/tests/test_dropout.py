@@ -23,9 +23,10 @@ def test_nothing_is_dropped_in_evaluation(packet):
 
 
 @pytest.mark.parametrize("packet", ALL, ids=str)
-@pytest.mark.parametrize("opset", [12, 20, 28])
-def test_training_keeps_dtype_and_shape(packet, opset):
-    kit.check_op(packet.default, torch.randn(2, 3, 4), 0.3, True, opset=opset, values=False)
+@pytest.mark.parametrize("opset", [13, 20, 28])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_training_keeps_dtype_and_shape(packet, opset, dtype):
+    kit.check_op(packet.default, torch.randn(2, 3, 4).to(dtype), 0.3, True, opset=opset, values=False)
 
 
 def test_training_drops_and_scales():

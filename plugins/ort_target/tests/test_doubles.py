@@ -78,3 +78,15 @@ def test_a_double_is_as_exact_as_eager_at_every_opset(legalized, name):
 def test_doubles_that_have_a_kernel_stay_as_they_are(legalized):
     made = legalized(lambda op, x: op.Exp(op.Add(x, x)), {"x": np.ones(3)}, 20, "onnxruntime")
     assert made.ops() == made.before
+
+
+@pytest.mark.parametrize("opset", [13, 21, 25])
+def test_hardmax_and_mean_variance_normalization_of_doubles(legalized, opset):
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 2))
+    x[0, 1, 2] = x[0, 0, 2]  # of equal ones the first is the largest
+    made = legalized(lambda op, x: op.Hardmax(x, axis=1), {"x": x}, opset, "onnxruntime")
+    expected = np.arange(3)[:, None, None] == x.argmax(1)[:, None]
+    np.testing.assert_array_equal(made.run()[0], expected.astype(np.float64))
+    made = legalized(lambda op, x: op.MeanVarianceNormalization(x), {"x": x}, opset, "onnxruntime")
+    expected = (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
+    np.testing.assert_allclose(made.run()[0], expected, rtol=1e-8)

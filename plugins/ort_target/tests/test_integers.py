@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from atonnx_ort_target.gaps import NAMES, gap_table
-from atonnx_ort_target.measure import combinations, specs
 
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -109,20 +108,3 @@ def test_an_exponent_of_another_dtype_is_widened(legalized):
     x, y = np.array([2, -3, 5], np.int32), np.array([3, 2, 0], np.uint8)
     made = legalized(lambda op, x, y: op.Pow(x, y), {"x": x, "y": y}, 15, "onnxruntime")
     np.testing.assert_array_equal(made.run()[0], [8, 9, 1])
-
-
-@pytest.mark.slow
-def test_the_table_is_what_is_measured():
-    import onnxruntime
-
-    from atonnx_ort_target.measure import lacks
-
-    if gap_table().version != onnxruntime.__version__:
-        pytest.skip("another ONNX Runtime than the one that was measured")
-    for number, (spec, opsets) in enumerate(specs()):
-        tried = combinations(spec)
-        gaps = gap_table().of(spec.op_type, opsets[0])
-        for combination in tried[number % 5 :: 5 if len(tried) < 300 else 60]:
-            known = gaps is not None and gaps.lacks({key: NAMES[name] for key, name in combination})
-            found = any(lacks(spec, dict(combination), opset) for opset in opsets)
-            assert known == found, (str(spec), combination)

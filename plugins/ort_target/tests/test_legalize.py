@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -89,12 +90,82 @@ def test_functions_are_legalized(legalized):
     np.testing.assert_allclose(made.run()[0], torch.erf(torch.erf(x)).numpy(), rtol=1e-14)
 
 
-def test_half_precision_is_left_alone_by_default(legalized):
-    from ml_dtypes import bfloat16
-
-    x = np.array([1.0, -2.0], bfloat16)
-    made = legalized(lambda op, x: op.Abs(op.Abs(x)), {"x": x}, 20, "onnxruntime")
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+def test_narrow_floats_are_left_alone_by_default(legalized, target):
+    x = np.array([1.0, -2.0], ml_dtypes.bfloat16)
+    made = legalized(lambda op, x: op.Abs(op.Abs(x)), {"x": x}, 20, target)
     assert made.ops() == ["Abs", "Abs"] and not made.warnings
+    index = np.zeros(2, np.int64)
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        made = legalized(
+            lambda op, x: op.ScatterElements(x, op.const(index), x, reduction="add"),
+            {"x": x.astype(dtype)},
+            20,
+            target,
+        )
+        assert made.ops() == ["ScatterElements"] and not made.warnings
+    x8 = x.astype(ml_dtypes.float8_e5m2)
+    made = legalized(lambda op, x: op.Squeeze(op.Unsqueeze(x, [0]), [0]), {"x": x8}, 25, target)
+    assert made.ops() == ["Unsqueeze", "Squeeze"] and not made.warnings
+
+
+def test_float8_is_widened_on_a_cpu(legalized):
+    x = np.array([1.0, -2.0], ml_dtypes.float8_e5m2)
+    made = legalized(lambda op, x: op.Unsqueeze(x, [0]), {"x": x}, 25, "onnxruntime-cpu")
+    assert made.ops() == ["Cast", "Unsqueeze", "Cast"] and not made.warnings
+
+
+def test_portable_leaves_every_gap(legalized):
+    from atonnx_ort_target.gaps import lacks
+
+    x, mask = np.ones(3), np.array([True, False, True])
+    made = legalized(
+        lambda op, x, m: (op.Erf(x), op.Where(m, m, m), op.NonZero(x)), {"x": x, "m": mask}, 20, "portable"
+    )
+    assert made.ops() == made.before == ["Erf", "Where", "NonZero"] and not made.warnings
+    assert all(lacks(op, 20, {"T": dtype}) for op, dtype in (("Erf", "double"), ("NonZero", "double")))
+
+
+@pytest.mark.parametrize("opset", [16, 18, 20, 25])
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_an_attribute_may_decide_whether_there_is_a_kernel(legalized, opset, reduction, dtype):
+    if opset < 18 and reduction in ("max", "min"):
+        return
+    x, index = np.array([3.0, 1.5, -2.0]).astype(dtype), np.array([2, 0, 0])
+    updates = np.array([2.0, 0.25, -1.5]).astype(dtype)
+    expected = x.astype(np.float32)
+    ufuncs = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    ufuncs[reduction].at(expected, index, updates.astype(np.float32))
+    for name in ("ScatterElements", "ScatterND"):
+        places = index if name == "ScatterElements" else index[:, None]
+
+        def write(op, x, updates, name=name, places=places):
+            x, updates = (op.Cast(each, to=ir.DataType.from_numpy(np.dtype(dtype))) for each in (x, updates))
+            return op.Cast(getattr(op, name)(x, op.const(places), updates, reduction=reduction), to=1)
+
+        given = {"x": x.astype(np.float32), "updates": updates.astype(np.float32)}
+        made = legalized(write, given, opset, "onnxruntime-cpu")
+        assert not made.warnings
+        np.testing.assert_array_equal(made.run()[0], expected.astype(dtype).astype(np.float32))
+        plain = legalized(
+            lambda op, x, u, name=name, places=places: getattr(op, name)(x, op.const(places), u),
+            {"x": x, "updates": updates},
+            opset,
+            "onnxruntime-cpu",
+        )
+        assert plain.ops() == [name]
+
+
+def test_a_maximum_of_bools_is_scattered_by_default(legalized):
+    mask, index = np.array([False, True, False]), np.array([0, 0, 1])
+    made = legalized(
+        lambda op, m: op.ScatterElements(m, op.const(index), op.Not(m), reduction="max"),
+        {"m": mask},
+        20,
+        "onnxruntime",
+    )
+    np.testing.assert_array_equal(made.run()[0], [True, True, False])
 
 
 def test_half_precision_is_rounded_after_each_operator_on_a_cpu():
@@ -117,6 +188,23 @@ def test_what_cannot_be_had_is_kept_and_named(legalized):
     )
     assert "MaxUnpool" in made.ops()
     assert len(made.warnings) == 1 and "MaxUnpool of double" in made.warnings[0]
+
+
+def test_the_warning_names_operator_dtype_line_and_a_way_out():
+    def fn(x):
+        return torch.rand_like(x)
+
+    with pytest.warns(OnnxExporterWarning, match="no CPU kernel") as caught:
+        program = exported(fn, torch.ones(2), opset_version=22)
+    assert ops(program) == ["RandomUniform"]
+    (text,) = [str(w.message) for w in caught if issubclass(w.category, OnnxExporterWarning)]
+    line = Model.forward.__code__.co_firstlineno + 1
+    where = f"  RandomUniform of float, for aten.rand_like.default, at {__file__}:{line}, in forward\n"
+    assert where in text
+    assert "an older opset may have one" in text and 'target="portable"' in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OnnxExporterWarning)
+        exported(fn, torch.ones(2), opset_version=22, target="portable")
 
 
 def test_a_model_without_gaps_is_neither_changed_nor_warned_of():

@@ -15,7 +15,16 @@ import torch
 
 from atonnx.build._torch import OpOverload
 
-__all__ = ["KEYS", "Origin", "fx_metadata", "target_text", "user_source"]
+__all__ = [
+    "KEYS",
+    "NAMESPACE",
+    "STACK_TRACE",
+    "Origin",
+    "fx_metadata",
+    "source_line",
+    "target_text",
+    "user_source",
+]
 
 NAMESPACE = "namespace"
 CLASS_HIERARCHY = "pkg.torch.onnx.class_hierarchy"
@@ -66,7 +75,12 @@ def target_text(target: Any) -> str:
 
 def user_source(node: torch.fx.Node) -> str:
     """``file:line, in function`` of the innermost frame that is the user's; empty when unknown."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    return source_line(node.meta.get("stack_trace") or "")
+
+
+def source_line(trace: str) -> str:
+    """The same of a stack trace."""
+    frames = _FRAME.findall(trace)
     if not frames:
         return ""
     file, line, name = next((f for f in reversed(frames) if not f[0].startswith(_TORCH)), frames[-1])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
@@ -249,3 +250,21 @@ def nonzero(op: Builder, x: Value) -> Value:
 def one_hot(op: Builder, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
     """OneHot of integers."""
     return op.OneHot(op.Cast(indices, to=D.INT64), op.Cast(depth, to=D.INT64), values, axis=axis)
+
+
+@row("Hardmax")
+def hardmax(op: Builder, x: Value, *, axis: int = -1) -> Any:
+    """OneHot of the place of the largest. Below opset 13 it takes several axes for one."""
+    if op.opset < 13:
+        return NotImplemented
+    depth = op.Gather(op.Shape(x), op.const(axis, D.INT64))
+    place = op.ArgMax(x, axis=axis, keepdims=0)
+    return op.Cast(op.OneHot(place, depth, op.const([0, 1], D.INT64), axis=axis), to=D.DOUBLE)
+
+
+@row("MeanVarianceNormalization")
+def mean_variance_normalization(op: Builder, x: Value, *, axes: Sequence[int] = (0, 2, 3)) -> Value:
+    """As ONNX's function has it, the variance by squares of distances."""
+    centred = op.Sub(x, op.ReduceMean(x, list(axes)))
+    deviation = op.Sqrt(op.ReduceMean(op.Mul(centred, centred), list(axes)))
+    return op.Div(centred, op.Add(deviation, 1e-9))

@@ -75,12 +75,12 @@ class GapTable:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.version: str = data["onnxruntime"]
-        self._data: Mapping[str, Mapping[str, Mapping[str, str]]] = data["gaps"]
+        self.data: Mapping[str, Mapping[str, Mapping[str, str]]] = data["gaps"]
         self._found: dict[tuple[str, int, str], Gaps | None] = {}
 
     def of(self, op_type: str, opset: int, attributes: Mapping[str, ir.Attr] | None = None) -> Gaps | None:
         """What is missing of an operator of ONNX's at an opset; None where nothing is."""
-        versions = self._data.get(op_type)
+        versions = self.data.get(op_type)
         if versions is None:
             return None
         setting = self._setting(versions, attributes) if attributes else ""

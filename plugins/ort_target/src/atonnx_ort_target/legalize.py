@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from atonnx.build.metadata import NAMESPACE, STACK_TRACE, source_line
 from atonnx.build.splice import Draft, Splicer, bodies
 from atonnx.dispatch import OpsetTable
 from atonnx.errors import BuildError, OnnxExporterWarning, UnsupportedOpError
@@ -129,16 +130,24 @@ class Legalize(ir.passes.InPlacePass):
         lines: dict[str, str] = {}
         for node, (op_type, dtypes) in kept:
             text = f"{op_type} of {', '.join(dict.fromkeys(dtype.name.lower() for _, dtype in dtypes))}"
-            lines.setdefault(text, node.metadata_props.get("pkg.torch.onnx.fx_node") or node.name or "")
-        named = [f"  {text}: {where}" for text, where in list(lines.items())[:_NAMED]]
+            lines.setdefault(text, _origin(node))
+        named = [f"  {text}{where}" for text, where in list(lines.items())[:_NAMED]]
         if len(lines) > _NAMED:
             named.append(f"  and {len(lines) - _NAMED} more")
         warnings.warn(
             f"ONNX Runtime {self._table.version} has no CPU kernel for these, and they cannot be written "
-            "without; they are kept:\n" + "\n".join(named),
+            "without; they are kept:\n" + "\n".join(named) + "\nAnother dtype, such as float32, or an older "
+            'opset may have one; target="portable" is for runtimes that have them.',
             OnnxExporterWarning,
             stacklevel=2,
         )
+
+
+def _origin(node: ir.Node) -> str:
+    """Operator and line of the user's model that a node stands for."""
+    target = node.metadata_props.get(NAMESPACE, "").rpartition(": ")[2]
+    line = source_line(node.metadata_props.get(STACK_TRACE, ""))
+    return "".join((f", for {target}" if target else "", f", at {line}" if line else ""))
 
 
 def _call(fn: Callable[..., Any], attrs: dict[str, Any], outputs: int, op: Any, *inputs: Any) -> Any:

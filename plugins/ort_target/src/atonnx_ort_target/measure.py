@@ -21,7 +21,7 @@ from atonnx.build.spec import OpSpec, op_spec
 from atonnx.dispatch import MIN_OPSET
 from atonnx_ort_target.gaps import DATA, NAMES, Combination
 
-__all__ = ["combinations", "lacks", "measure", "specs"]
+__all__ = ["combinations", "lacks", "specs", "table"]
 
 _DTYPES = {dtype: name for name, dtype in NAMES.items()}
 
@@ -66,7 +66,7 @@ _SETTINGS: dict[tuple[str, int], tuple[str, ...]] = {
     ("ScatterND", 18): ("reduction=add", "reduction=mul", "reduction=min", "reduction=max"),
 }
 # Kernels that refuse some of their dtypes only when they run: shapes to run them with, filled with zeros.
-_RUN = {
+_RUN: dict[str, list[tuple[int, ...]]] = {
     "GRU": [(1, 1, 2), (1, 12, 2), (1, 12, 4)],
     "LSTM": [(1, 1, 2), (1, 16, 2), (1, 16, 4)],
     "RNN": [(1, 1, 2), (1, 4, 2), (1, 4, 4)],
@@ -204,30 +204,29 @@ def compressed(gaps: Iterable[Combination], tried: Sequence[Combination]) -> dic
     return data
 
 
-def measure() -> dict[str, Any]:
-    """Everything that onnxruntime as it is installed has no CPU kernel for, by operator and version.
+def table(of: Iterable[tuple[OpSpec, Sequence[int]]]) -> dict[str, dict[str, dict[str, str]]]:
+    """What onnxruntime as it is installed has no CPU kernel for, by operator and version.
 
     What it runs at some of the opsets only is a gap.
     """
-    table: dict[str, dict[str, dict[str, str]]] = {}
-    for spec, opsets in specs():
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for spec, opsets in of:
         tried = combinations(spec)
         for setting in ("", *_SETTINGS.get((spec.op_type, spec.since), ())):
             gaps = [c for c in tried if any(lacks(spec, dict(c), opset, setting) for opset in opsets)]
             if gaps:
                 entry = f"{spec.since} {setting}".strip()
-                table.setdefault(spec.op_type, {})[entry] = compressed(gaps, tried)
-    return {"onnxruntime": ort.__version__, "gaps": table}
+                found.setdefault(spec.op_type, {})[entry] = compressed(gaps, tried)
+    return found
 
 
 def main() -> None:
     """Measure, and write the data."""
-    found = measure()
     lines = [
         f"{json.dumps(name)}:{json.dumps(versions, separators=(',', ':'))}"
-        for name, versions in found["gaps"].items()
+        for name, versions in table(specs()).items()
     ]
-    head = f'{{"onnxruntime":{json.dumps(found["onnxruntime"])},"gaps":{{'
+    head = f'{{"onnxruntime":{json.dumps(ort.__version__)},"gaps":{{'
     DATA.write_text("\n".join([head, ",\n".join(lines), "}}", ""]))
 
 
