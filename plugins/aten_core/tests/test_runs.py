@@ -36,7 +36,7 @@ def test_runs_of_all_elements(
 )
 def test_runs_of_slices(opset: int, shape: Any, seed: int, data: Any) -> None:
     x = kit.make_tensor(torch.int64, shape, seed, low=0, high=2)
-    dim = data.draw(st.integers(0, x.dim() - 1))
+    dim = data.draw(st.integers(-x.dim(), x.dim() - 1).filter(lambda dim: dim != -1))
     kit.check_op(aten.unique_consecutive.default, x, True, True, dim, opset=opset)
 
 

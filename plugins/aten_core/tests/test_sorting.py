@@ -91,6 +91,8 @@ def test_nan_is_behind_all_boundaries() -> None:
 def test_unique(opset: int, shape: Any, seed: int) -> None:
     x = kit.make_tensor(torch.int64, shape, seed, low=0, high=3)
     kit.check_op(aten._unique2.default, x, True, True, True, opset=opset)
+    for dim in range(-x.dim(), x.dim()):
+        kit.check_op(aten.unique_dim.default, x, dim, True, True, True, opset=opset)
 
 
 @given(opset=kit.opsets(), repeats=st.lists(st.integers(0, 3), max_size=4), dtype=kit.dtypes("all"))

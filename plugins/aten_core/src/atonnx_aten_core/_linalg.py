@@ -41,8 +41,9 @@ __all__ = [
     "zeros",
 ]
 
-# So many steps are written one after the other; a Loop is shorter for more, and needs no known count.
-UNROLLED = 4
+# So many steps are written one after the other; a Loop is shorter for more, faster to export, and needs
+# no known count.
+UNROLLED = 2
 
 Index = Any  # the number of a step: an int where steps are written out, else a value of one element
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
+
+if TYPE_CHECKING:
+    from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -76,3 +79,16 @@ def _make_dep_token(
 ) -> Value:
     """A constant, which nothing reads."""
     return op.const(0, op.out.dtype)
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows that return something."""
+    from atonnx.testing import OpSample
+
+    x, yes = torch.ones(2, 3), torch.tensor(True)
+    return [
+        OpSample(aten._functional_assert_scalar.default, (1, "why", x)),
+        OpSample(aten._functional_assert_async.msg, (yes, "why", x)),
+        OpSample(aten._functional_sym_constrain_range.default, (2, 1, None, x)),
+        OpSample(aten._functional_sym_constrain_range_for_size.default, (2, 1, None, x)),
+    ]

@@ -60,8 +60,17 @@ def scan(
     xs: Sequence[Any],
     additional_inputs: Sequence[Any] = (),
 ) -> Any:
-    """Scan along the first axis."""
-    return _scan(op, combine_fn, init, xs, additional_inputs)
+    """Scan along the first axis; an If around it where that may be empty, of which ONNX Runtime dies."""
+    size: Any = (xs[0].dims or (None,))[0]
+    if size is None or op.session.facts.truth(size):
+        return _scan(op, combine_fn, init, xs, additional_inputs)
+    with op.body("some") as some, op.body("none") as none:
+        some.output(*_scan(some, combine_fn, init, xs, additional_inputs))
+        begun = [none.Identity(op.as_value(value)) for value in init]
+        empty = [none.expand(none.const(0, out.dtype), out.dims) for out in op.outs[len(init) :]]
+        none.output(*begun, *empty)
+    chosen = op.Greater(op.size(size), 0)
+    return op.If(chosen, then_branch=some.graph, else_branch=none.graph, outputs=len(op.outs))
 
 
 @table.translate("higher_order::map_impl", complex="also")

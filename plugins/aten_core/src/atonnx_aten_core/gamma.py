@@ -17,7 +17,7 @@ from atonnx_aten_core._fitted import Cells, look_up, of_torch, polynomial
 from atonnx_aten_core._promote import arithmetic, float_type, through_float
 
 if TYPE_CHECKING:
-    pass
+    from atonnx.testing import OpSample
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -185,3 +185,32 @@ def _polygamma(op: Builder, n: int, x: Value) -> Value:
 def polygamma(op: Builder, n: int, self: Value) -> Value:
     """digamma and trigamma for 0 and 1; else (-1)**(n + 1) n! zeta(n + 1, x)."""
     return through_float(op, self, lambda x: _polygamma(op, n, x))
+
+
+def samples() -> list[OpSample]:
+    """Test inputs of the rows."""
+    from atonnx.testing import OpSample, ulps
+
+    def line() -> torch.Tensor:
+        return torch.tensor([[-2.5, -0.75, 0.25, 1.5], [4.0, 7.75, 20.0, 300.0]])
+
+    def order() -> torch.Tensor:
+        return torch.tensor([1.5, 2.0, 4.25, 1.0])
+
+    near: dict[str, Any] = {"atol": ulps(64), "reason": "a table and several operators, each of which rounds"}
+    one = (aten.lgamma, aten.special_gammaln, aten.digamma, aten.special_digamma, aten.special_psi)
+    return [
+        *(OpSample(f.default, lambda: (line(),), **near) for f in one),
+        *(
+            OpSample(f.default, lambda: (line().abs() + 2, 3), **near)
+            for f in (aten.mvlgamma, aten.special_multigammaln)
+        ),
+        *(
+            OpSample(f.default, args, **near)
+            for f in (aten.polygamma, aten.special_polygamma)
+            for args in (lambda: (0, line()), lambda: (1, line()), lambda: (3, line()))
+        ),
+        OpSample(aten.special_zeta.default, lambda: (order(), line().abs()), **near),
+        OpSample(aten.special_zeta.other_scalar, lambda: (order(), 2.5), **near),
+        OpSample(aten.special_zeta.self_scalar, lambda: (2.5, line().abs()), **near),
+    ]

@@ -12,7 +12,7 @@ import torch
 from atonnx.build import Builder, SymSize, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_core._axes import INT_MAX, arange, numel
+from atonnx_aten_core._axes import INT_MAX, arange, axis_of, numel
 
 if TYPE_CHECKING:
     from atonnx.testing import OpSample
@@ -50,9 +50,9 @@ def _runs(op: Builder, x: Value, axis: int, inverse: bool, counts: bool) -> Runs
     return kept, which, op.Sub(ends, starts)
 
 
-def counted_from_front(op: Builder, dim: int) -> None:
-    """Refuse a negative ``dim``, for which torch states another rank of the result than it has."""
-    if dim < 0:
+def refuse_wrong_promise(op: Builder, x: Value, dim: int) -> None:
+    """Refuse a ``dim`` for which torch states another rank of the result than it has: the last, as -1."""
+    if op.outs[0].rank != x.rank:
         raise UnsupportedOpError.here(
             op, f"dim={dim}, for which torch states a wrong shape", hint="count dim from the front"
         )
@@ -68,8 +68,8 @@ def unique_consecutive(
 ) -> Runs:
     """Compress to what differs from its predecessor; CumSum numbers the runs."""
     if dim is not None:
-        counted_from_front(op, dim)
-        return _runs(op, self, dim, True, True)  # torch makes them all for a dim
+        refuse_wrong_promise(op, self, dim)
+        return _runs(op, self, axis_of(dim, self.rank), True, True)  # torch makes them all for a dim
     flat = op.reshape(self, (numel(self.dims or ()),))
     kept, which, lengths = _runs(op, flat, 0, return_inverse, return_counts)
     return kept, op.reshape(which, self.dims or ()) if return_inverse else which, lengths

@@ -301,6 +301,18 @@ def channel_shuffle(op: Builder, self: Value, groups: Any) -> Value:
     return op.reshape(op.Transpose(grouped, perm=perm), op.out.dims)
 
 
+def _squeezes() -> list[tuple[Any, ...]]:
+    """Overloads with the axes of samples, whose sizes have to be known."""
+    return [
+        (aten.squeeze.default,),
+        (aten.squeeze_copy.default,),
+        (aten.squeeze.dim, -1),
+        (aten.squeeze_copy.dim, -1),
+        (aten.squeeze.dims, [0, 1]),
+        (aten.squeeze_copy.dims, [0, 1]),
+    ]
+
+
 def samples() -> list[Any]:
     """Test inputs of the rows."""
     from atonnx.testing import OpSample
@@ -320,9 +332,7 @@ def samples() -> list[Any]:
         *(OpSample(f, (torch.tensor(2.0),)) for f in _atleast()),
         OpSample(aten.view.dtype, (x, torch.int32), opsets=26),
         OpSample(aten.view_copy.dtype, (x, torch.int32), opsets=26),
-        *(OpSample(f, (y,)) for f in (aten.squeeze.default, aten.squeeze_copy.default)),
-        *(OpSample(f, (y, -1)) for f in (aten.squeeze.dim, aten.squeeze_copy.dim)),
-        *(OpSample(f, (y, [0, 1])) for f in (aten.squeeze.dims, aten.squeeze_copy.dims)),
+        *(OpSample(f, (y, *dims), options={"dynamic": False}) for f, *dims in _squeezes()),
         *(OpSample(f, (x, -1)) for f in (aten.unsqueeze.default, aten.unsqueeze_copy.default)),
         *(OpSample(f, (x, [2, 0, -2])) for f in (aten.permute.default, aten.permute_copy.default)),
         *(OpSample(f, (x, 1, -1)) for f in _swaps()),

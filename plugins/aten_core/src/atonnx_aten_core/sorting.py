@@ -10,7 +10,7 @@ import torch
 from atonnx.build import Builder, Value
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import axis_of, numel
-from atonnx_aten_core.runs import counted_from_front
+from atonnx_aten_core.runs import refuse_wrong_promise
 
 aten = torch.ops.aten
 table = Table(__name__)
@@ -184,8 +184,8 @@ def unique_dim(
     return_counts: bool = False,
 ) -> tuple[Value, Value, Value]:
     """Unique along an axis."""
-    counted_from_front(op, dim)
-    values, _, inverse, counts = op.Unique(self, axis=dim, sorted=1, outputs=4)
+    refuse_wrong_promise(op, self, dim)
+    values, _, inverse, counts = op.Unique(self, axis=axis_of(dim, self.rank), sorted=1, outputs=4)
     return values, inverse, counts
 
 
