@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import hypothesis
@@ -17,6 +19,7 @@ from atonnx import plugins
 from atonnx import testing as kit
 from atonnx.dispatch import OpsetPack, Table
 from atonnx.errors import PluginError, UnsupportedOpError
+from atonnx.testing import _torch as kit_torch
 from atonnx.testing import conformance, runtimes
 from atonnx.testing import op_samples as samples_module
 from atonnx.testing.compare import difference
@@ -457,6 +460,23 @@ def test_check_plugin_translates_samples_at_the_ends_of_what_their_rows_claim(pr
         atonnx_op_samples=lambda: [kit.OpSample(aten.relu.default, (torch.ones(2),))],
     )
     assert opsets == [13, NEWEST]
+
+
+def test_check_plugin_takes_symbolic_sizes_for_the_first_sample_of_an_operator(problems, monkeypatch):
+    seen = []
+    monkeypatch.setattr(conformance, "translate_op", lambda *args, dynamic, **kwargs: seen.append(dynamic))
+    made = Table("pack")
+    made.translate(aten.relu.default, since=NEWEST)(relu)
+    sample = kit.OpSample(aten.relu.default, (torch.ones(2),))
+    assert not problems(atonnx_translations=lambda: made, atonnx_op_samples=lambda: [sample, sample])
+    assert seen == [True, False]
+
+
+def test_tracing_is_quiet(recwarn, caplog):
+    with kit_torch.tracing(kit_torch.fake_mode()):
+        warnings.warn("of torch's own code", stacklevel=1)
+        logging.getLogger("torch.fx.experimental.symbolic_shapes").warning("failed during evaluate_expr")
+    assert not recwarn.list and not caplog.records
 
 
 def test_check_plugin_of_an_unknown_name_is_an_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,6 +64,8 @@ def _names(values: Iterable[Any]) -> str:
 
 def problems(plugins: Plugins) -> list[str]:
     """What is wrong with the plugins, each by itself and with one another; empty if nothing is."""
+    # torch prints warnings about the operators of samples past Python's; it reads this when it is imported.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         from atonnx.testing import check_plugin
     except ModuleNotFoundError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -30,7 +31,10 @@ __all__ = [
     "value_of",
 ]
 
-_LOGGER = logging.getLogger("torch._subclasses.fake_tensor")
+_LOGGERS = [
+    logging.getLogger(name)
+    for name in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+]
 
 
 def _oblivious() -> contextlib.AbstractContextManager[Any]:
@@ -65,15 +69,19 @@ def fake_tensor(
 def tracing(mode: FakeTensorMode) -> Iterator[None]:
     """Operators on fake tensors, sizes 0 and 1 like any other.
 
-    A kernel that fails on a symbol is tried again without, so the log is not told of it.
+    A kernel that fails on a symbol is tried again without, so the log is not told of it. Warnings are about
+    torch's own code.
     """
-    level = _LOGGER.level
-    _LOGGER.setLevel(logging.CRITICAL)
+    levels = [logger.level for logger in _LOGGERS]
+    for logger in _LOGGERS:
+        logger.setLevel(logging.CRITICAL)
     try:
-        with _oblivious(), enable_python_dispatcher(), mode, torch.no_grad():
+        with _oblivious(), enable_python_dispatcher(), mode, torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     finally:
-        _LOGGER.setLevel(level)
+        for logger, level in zip(_LOGGERS, levels, strict=True):
+            logger.setLevel(level)
 
 
 def unbacked_bindings(mode: FakeTensorMode, value: Any) -> Any:

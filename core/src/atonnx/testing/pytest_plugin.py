@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 __all__ = [
+    "SAMPLE_OPSETS",
     "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
@@ -20,7 +21,7 @@ __all__ = [
     "pytest_terminal_summary",
 ]
 
-_OPSETS = (11, 13, 17, 20, 23, 28)
+SAMPLE_OPSETS = (11, 13, 17, 20, 23, 28)
 _ALL = "all plugins"
 
 
@@ -76,7 +77,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
                 _SampleItem.from_parent(
                     session, name=f"{name}::{sample.name}[{number}-opset{opset}]", sample=sample, opset=opset
                 )
-                for opset in _OPSETS
+                for opset in SAMPLE_OPSETS
                 if sample.serves(opset)
             ]
     items[:] = found
