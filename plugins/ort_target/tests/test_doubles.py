@@ -29,7 +29,7 @@ SPECIAL = [
     -709.9,
 ]
 FAR = [1e10, -1e10, 1e200, -1e200, np.inf, -np.inf, np.nan]
-UNIT = [*np.linspace(-1, 1, 41), 1e-9, -1e-9, 1e-300, np.nan, 1.5]
+UNIT = [0.0, -0.0, *np.linspace(-1, 1, 41), 1e-9, -1e-9, 1e-300, np.nan, 1.5]
 
 ALL = [*SPECIAL, *FAR, *np.random.default_rng(0).standard_normal(60) * 3]
 
@@ -73,6 +73,7 @@ def test_a_double_is_as_exact_as_eager_at_every_opset(legalized, name):
         # Kernels and functions of ONNX Runtime's own have the attribute as a float of 32 bits.
         rtol = 4e-15 if set(made.ops()) != {name} else 1e-6
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-15, err_msg=f"opset {opset}")
+        np.testing.assert_array_equal(np.signbit(found)[x == 0], np.signbit(expected)[x == 0])
 
 
 def test_doubles_that_have_a_kernel_stay_as_they_are(legalized):

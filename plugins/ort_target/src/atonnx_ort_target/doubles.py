@@ -46,6 +46,14 @@ def _polynomial(op: Builder, x: Value, coefficients: Sequence[float]) -> Value:
     return made
 
 
+def _signed(op: Builder, size: Value, x: Value) -> Value:
+    """``size`` with the sign of ``x``, a zero's too.
+
+    ONNX Runtime makes +0 of -0 in Sign, and in Where if the condition holds.
+    """
+    return op.Mul(size, op.Sign(op.Add(x, op.Reciprocal(x))))
+
+
 @row("Tan")
 def tan(op: Builder, x: Value) -> Value:
     """Sin / Cos."""
@@ -64,7 +72,7 @@ def atan(op: Builder, x: Value) -> Value:
     step = op.Div(op.Sub(op.Mul(finite, cos), sin), op.Add(cos, op.Mul(finite, sin)))
     # Beyond floats, and at infinity, it is a right angle; 1 / x is what is left of it.
     far = op.Sub(op.Mul(op.Sign(x), math.pi / 2), op.Reciprocal(x))
-    return op.Where(op.Greater(op.Abs(x), 1e30), far, op.Add(near, step))
+    return _signed(op, op.Abs(op.Where(op.Greater(op.Abs(x), 1e30), far, op.Add(near, step))), x)
 
 
 @row("Asin")
@@ -100,7 +108,7 @@ def asinh(op: Builder, x: Value) -> Value:
     square = op.Mul(size, size)
     near = _log1p(op, op.Add(size, op.Div(square, op.Add(op.Sqrt(op.Add(square, 1)), 1))))
     far = op.Add(op.Log(size), math.log(2))
-    return op.Mul(op.Sign(x), op.Where(op.Less(size, _BIG), near, far))
+    return _signed(op, op.Where(op.Less(size, _BIG), near, far), x)
 
 
 @row("Acosh")
@@ -117,10 +125,11 @@ def atanh(op: Builder, x: Value) -> Value:
     """Half the log of (1 + |x|) / (1 - |x|), with the sign of x."""
     size = op.Abs(x)
     ratio = op.Div(op.Mul(size, 2), op.Sub(1, size))
-    return op.Mul(op.Mul(op.Sign(x), 0.5), _log1p(op, ratio))
+    return _signed(op, op.Mul(_log1p(op, ratio), 0.5), x)
 
 
-# erf(x) / x as a polynomial of x**2, for |x| < 1.
+# erf(x) / x as a polynomial of x**2, for |x| < 1. Both interpolate the function, as mpmath has it, at the
+# Chebyshev nodes of the interval; they are off by less than 2e-17 and 4e-16 of its values.
 _ERF = (
     1.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792,
     0.0052239776248180145, -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05,
@@ -140,13 +149,12 @@ _ERFC = (
 def erf(op: Builder, x: Value) -> Value:
     """Two polynomials: of x**2 below 1, above it of a fraction of x, times exp(-x**2)."""
     size = op.Abs(x)
-    square = op.Mul(x, x)
-    inner = op.Mul(x, _polynomial(op, square, _ERF))
+    inner = op.Mul(size, _polynomial(op, op.Mul(x, x), _ERF))
     # From 6 on it is 1.
     outer = op.Where(op.Greater(size, 6.0), 6.0, size)
     place = op.Add(op.Mul(op.Div(op.Sub(outer, 3), op.Add(outer, 3)), 2.4), 0.2)
     tail = op.Mul(op.Exp(op.Neg(op.Mul(outer, outer))), _polynomial(op, place, _ERFC))
-    return op.Where(op.Less(size, 1.0), inner, op.Mul(op.Sign(x), op.Sub(1, tail)))
+    return _signed(op, op.Where(op.Less(size, 1.0), inner, op.Sub(1, tail)), x)
 
 
 @row("Gelu")
