@@ -35,3 +35,24 @@ def test_bits_are_flipped(opset, x):
 def test_shifts_past_the_last_bit_leave_the_sign(packet, opset, x, count):
     kit.check_op(packet.Tensor_Scalar, x, count, opset=opset)
     kit.check_op(packet.Tensor, x, torch.tensor([0, count, 1]).to(x.dtype), opset=opset)
+
+
+@pytest.mark.skipif(not hasattr(aten, "hash_tensor"), reason="this torch has none")
+@given(
+    opset=kit.opsets(low=13),
+    x=kit.tensor(kit.dtypes("all"), kit.shapes(max_rank=2, min_side=1)),
+    dim=st.sampled_from([[], [0], [-1]]),
+    keepdim=st.booleans(),
+)
+def test_hashes_are_the_exclusive_or_of_patterns(opset, x, dim, keepdim):
+    x = x.nan_to_num() if x.is_floating_point() else x
+    kit.check_op(aten.hash_tensor.default, x, dim, keepdim=keepdim, opset=opset)
+
+
+@pytest.mark.skipif(not hasattr(aten, "hash_tensor"), reason="this torch has none")
+def test_hashes_of_special_numbers():
+    tiny = torch.finfo(torch.float64).tiny
+    numbers = [0.0, -0.0, float("inf"), float("-inf"), float("nan"), tiny, -tiny / 3, 5e-324, 1.7e308, 1 / 3]
+    x = torch.tensor(numbers, dtype=torch.float64)
+    kit.check_op(aten.hash_tensor.default, x[:, None], [1])
+    kit.check_op(aten.hash_tensor.default, torch.zeros(0, 2), [1], dynamic=False)

@@ -75,7 +75,9 @@ def from_ort(value: ort.OrtValue) -> torch.Tensor:
     dtype = ir.tensor_adapters.to_torch_dtype(ir.DataType(value.element_type()))
     if dtype in _BITS:
         return torch.utils.dlpack.from_dlpack(value._get_c_value())
-    return torch.from_numpy(value.numpy())
+    array = value.numpy()
+    # NumPy has two types of 64 bits, and torch does not know the one that ONNX Runtime takes for uint64.
+    return torch.from_numpy(array.view(array.dtype.name))
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
