@@ -22,7 +22,6 @@ REPLACED = (
     (torch._VF, "_pad_packed_sequence"),
     (torch.nn.LSTM, "check_forward_args"),
     (torch.nn.AdaptiveLogSoftmaxWithLoss, "forward"),
-    (type(torch.ops.higher_order.flex_attention), "__call__"),
 )
 
 

@@ -85,6 +85,14 @@ class Decomposer:
             args, kwargs = pytree.tree_unflatten(full, spec)
             return function(*args, **kwargs)
 
+        result = self.traced(node, call, dynamic)
+        frozen = "" if isinstance(result, Refusal) else _frozen_output(node, result)
+        return Refusal(f"its decomposition freezes a size: {frozen}") if frozen else result
+
+    def traced(
+        self, node: torch.fx.Node, call: Callable[..., Any], dynamic: list[Any]
+    ) -> torch.fx.GraphModule | Refusal:
+        """The graph of a function that the node's decomposition or row calls with fake tensors and sizes."""
         mode = _torch.fake_mode_of([v for v in dynamic if isinstance(v, torch.Tensor)])
         if mode is None:
             mode = _torch.fake_mode_of(pytree.tree_leaves(node.meta.get("val")))
@@ -96,12 +104,7 @@ class Decomposer:
             if isinstance(result, Refusal):
                 return result
             learnt = self._learnt(shape_env, before)
-            if learnt:
-                return Refusal(f"its decomposition holds only where {learnt}")
-            frozen = _frozen_output(node, result)
-            if frozen:
-                return Refusal(f"its decomposition freezes a size: {frozen}")
-        return result
+            return Refusal(f"its decomposition holds only where {learnt}") if learnt else result
 
     @staticmethod
     def _plain_trace(

@@ -1,4 +1,4 @@
-"""The functional form of a program: for writes through views and for autocast regions."""
+"""The functional form of a program: for writes through views, autocast regions, vmap and Python calls."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from atonnx.errors import CaptureError
 
 __all__ = ["functional_form", "needs_functional_form"]
 
-_AUTOCAST = "wrap_with_autocast"
+# An autocast region, whose body lacks the casts that autocast makes, and a Python function's call.
+_WRAPPED = ("wrap_with_autocast", "flat_apply")
+_VMAP = "torch._functorch.predispatch"
 
 
 def needs_functional_form(program: torch.export.ExportedProgram) -> bool:
-    """Whether the program has an autocast region, whose body lacks the casts that autocast makes."""
+    """Whether the program has what only a retrace writes out as operators."""
     return any(
-        node.op == "call_function" and getattr(node.target, "__name__", "") == _AUTOCAST
+        node.op == "call_function"
+        and (
+            getattr(node.target, "__name__", "") in _WRAPPED
+            or getattr(node.target, "__module__", "") == _VMAP
+        )
         for module in program.graph_module.modules()
         if isinstance(module, torch.fx.GraphModule)
         for node in module.graph.nodes

@@ -23,6 +23,7 @@ FAMILIES: tuple[str, ...] = (
     "dropout",
     "embedding",
     "embedding_bag",
+    "flex_attention",
     "fold",
     "fractional_pool",
     "linear",
@@ -66,6 +67,5 @@ def atonnx_capture_patches() -> list[Any]:
         patches.whole_ctc_loss(),
         patches.packed_sequences(),
         patches.adaptive_softmax(),
-        patches.block_masks(),
         patches.transformers_caches(),
     ]

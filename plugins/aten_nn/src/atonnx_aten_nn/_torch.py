@@ -7,13 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn.attention.flex_attention import _vmap_for_bhqkv
 from torch.nn.modules.adaptive import _ASMoutput as AdaptiveOutput
 from torch.utils import _pytree as pytree
 
-__all__ = ["AdaptiveOutput", "is_registered", "is_surely", "is_traced", "original_kernel", "replaced"]
+__all__ = [
+    "AdaptiveOutput",
+    "flex_scores",
+    "is_registered",
+    "is_surely",
+    "is_traced",
+    "original_kernel",
+    "replaced",
+]
 
 
 def is_traced(args: Sequence[Any]) -> bool:
@@ -38,6 +48,18 @@ def is_registered(cls: type) -> bool:
 def is_surely(condition: Any) -> bool:
     """Whether a condition on sizes holds whatever they are."""
     return statically_known_true(condition)
+
+
+def flex_scores(
+    scores: torch.Tensor, score_mod: Any, mask_mod: Any, of_scores: Sequence[Any], of_mask: Sequence[Any]
+) -> torch.Tensor:
+    """Scores as ``flex_attention`` changes them, -inf where its mask hides them."""
+    places = [torch.arange(size) for size in scores.shape]
+    score = _vmap_for_bhqkv(score_mod, prefix=(0,), suffix=(None,) * len(of_scores))
+    mask = _vmap_for_bhqkv(mask_mod, prefix=(), suffix=(None,) * len(of_mask))
+    with TransformGetItemToIndex():
+        hidden = torch.tensor(-float("inf"), dtype=scores.dtype)
+        return torch.where(mask(*places, *of_mask), score(scores, *places, *of_scores), hidden)
 
 
 @contextlib.contextmanager

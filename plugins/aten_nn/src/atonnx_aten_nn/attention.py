@@ -42,7 +42,7 @@ def _causal(op: Builder, length: Any, keys: Any, dtype: ir.DataType) -> Value:
     return op.Trilu(op.Expand(op.const(-_INFINITY, dtype), op.shape([length, keys])), 1, upper=1)
 
 
-def _grouped(op: Builder, x: Value, heads: Any, groups: Any) -> Value:
+def grouped(op: Builder, x: Value, heads: Any, groups: Any) -> Value:
     """The head axis in two: heads of the keys, and queries that share one."""
     sizes = list(sizes_of(x))
     return op.reshape(x, (*sizes[:-3], heads, groups, *sizes[-2:]))
@@ -54,7 +54,7 @@ def _grouped_mask(op: Builder, mask: Value, heads: Any, groups: Any) -> Value:
     size = sizes_of(mask)[-3]
     if isinstance(size, int) and size == 1:
         return op.Unsqueeze(mask, [-3])
-    return _grouped(op, mask, heads, groups)
+    return grouped(op, mask, heads, groups)
 
 
 def attend(
@@ -80,7 +80,7 @@ def attend(
     if gqa and sizes_of(q)[-3] != sizes_of(k)[-3]:
         heads = sizes_of(k)[-3]
         groups = sizes_of(q)[-3] // heads
-        q = _grouped(op, q, heads, groups)
+        q = grouped(op, q, heads, groups)
         k, v = op.Unsqueeze(k, [-3]), op.Unsqueeze(v, [-3])
         if mask is not None:
             mask = _grouped_mask(op, mask, heads, groups)

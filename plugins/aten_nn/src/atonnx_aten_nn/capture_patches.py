@@ -25,7 +25,6 @@ from atonnx_aten_nn._torch import (
 
 __all__ = [
     "adaptive_softmax",
-    "block_masks",
     "packed_sequences",
     "transformers_caches",
     "whole_ctc_loss",
@@ -180,20 +179,6 @@ def adaptive_softmax() -> Iterator[None]:
         replaced(layer, "forward", _adaptive_loss),
         replaced(layer, "predict", _adaptive_prediction),
     ):
-        yield
-
-
-@contextlib.contextmanager
-def block_masks() -> Iterator[None]:
-    """``flex_attention`` is captured without the lists of blocks, which are for GPU kernels only."""
-    hop = type(torch.ops.higher_order.flex_attention)
-    original = hop.__call__
-
-    def call(self: Any, query: Any, key: Any, value: Any, score_mod: Any, block_mask: Any, *rest: Any) -> Any:
-        lists = tuple(None if isinstance(part, torch.Tensor) else part for part in block_mask)
-        return original(self, query, key, value, score_mod, lists, *rest)
-
-    with replaced(hop, "__call__", call):
         yield
 
 
