@@ -17,11 +17,12 @@ from atonnx.build.custom import custom_rows
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
 from atonnx.build.metadata import FX_NODE
+from atonnx.build.names import Names, check_names
 from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
 from atonnx.build.translator import Translator
-from atonnx.capture import Captured, capture, functional_form
+from atonnx.capture import Axes, Captured, capture, functional_form
 from atonnx.capture.arguments import example_arguments, refuse_not_there, warn_deprecated, warn_idle
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
@@ -29,6 +30,7 @@ from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, both
 from atonnx.passes import run_passes
 from atonnx.plugins import Plugins, Target, load
 from atonnx.program import ONNXProgram, verify_program
+from atonnx.program.outputs import name_output_axes
 
 __all__ = ["export"]
 
@@ -149,6 +151,8 @@ def export(
     if state not in ("drop", "io"):
         raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
     args, kwargs = example_arguments(args, kwargs)
+    axes = Axes(dynamic_shapes, dynamic_axes, tuple(input_names or ()), tuple(output_names or ()))
+    check_names(axes.input_names, axes.output_names)
     say = _speaker(verbose)
     plugins = load()
     runtime = _checked_target(target, opset, plugins, prefer)
@@ -161,16 +165,17 @@ def export(
             model,
             args,
             kwargs,
-            dynamic_shapes,
+            axes,
             plugins.capture_patches(),
-            progress=lambda text: say(f"  torch.export.export(..., {text})"),
+            progress=lambda text: say(f"  torch.export, {text}"),
         )
     say("Translate the graph into ONNX...")
     with _collector_suspended():
         program = _convert(
-            captured, opset, plugins, rows, prefer, runtime, optimize, input_names, output_names, state,
+            captured, opset, plugins, rows, prefer, runtime, optimize, axes, state,
             opset_version is None, tell, say,
         )  # fmt: skip
+    name_output_axes(program, captured.output_axes, captured.axis_names.values())
     if verify:
         verify_program(program)
     if f is not None:
@@ -194,8 +199,7 @@ def _convert(
     prefer: Mapping[Any, str] | None,
     runtime: Target,
     optimize: bool,
-    input_names: Sequence[str] | None,
-    output_names: Sequence[str] | None,
+    axes: Axes,
     state: str,
     default_opset: bool,
     tell: Progress,
@@ -214,11 +218,12 @@ def _convert(
         write = translator.plan(source)
         if write is not None:
             raise OnnxExporterError(f"{write.target} writes through a view, which the functional form kept")
-    translator.session.reserve([*(input_names or ()), *(output_names or ())])
+    names = Names.of(source, axes.input_names, axes.output_names)
+    translator.session.reserve(names.all())
     inputs, outputs = translator.translate(source)
     model = finish(
         translator, source, inputs, outputs,
-        input_names=input_names, output_names=output_names, state=state, default_opset=default_opset,
+        names=names, state=state, default_opset=default_opset,
     )  # fmt: skip
     if optimize:
         say("Optimize the ONNX graph...")

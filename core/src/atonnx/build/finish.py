@@ -13,11 +13,12 @@ import torch
 
 from atonnx.build.builder import Builder
 from atonnx.build.metadata import Origin
+from atonnx.build.names import Names
 from atonnx.build.sizes import SymSize
-from atonnx.build.source import Source
+from atonnx.build.source import USER_OUTPUTS, Source
 from atonnx.build.translator import Translator
 from atonnx.build.value import Value
-from atonnx.errors import OnnxExporterError, OnnxExporterWarning, both
+from atonnx.errors import OnnxExporterWarning
 
 __all__ = ["finish", "ir_version"]
 
@@ -68,8 +69,7 @@ def finish(
     inputs: list[Value],
     outputs: list[Any],
     *,
-    input_names: Sequence[str] | None,
-    output_names: Sequence[str] | None,
+    names: Names,
     state: str,
     default_opset: bool,
 ) -> ir.Model:
@@ -80,19 +80,19 @@ def finish(
     for value in inputs:
         value.metadata_props[_INPUT_KIND] = "USER_INPUT"
         value.metadata_props[_PERSISTENT] = "None"
-    made = _outputs(builder, translator, source, outputs)
+    made = _outputs(builder, translator, source, outputs, names)
     if state == "io":
         _state_pairs(builder, translator, made)
     elif translator.state:
-        names = ", ".join(sorted(translator.state))
+        written = ", ".join(sorted(translator.state))
         warnings.warn(
-            f"the model writes to {names}; the ONNX model does not keep these new values. "
+            f"the model writes to {written}; the ONNX model does not keep these new values. "
             'Export with state="io" to have them as outputs.',
             OnnxExporterWarning,
             stacklevel=5,
         )
-    _rename(graph.inputs, input_names, "Input")
-    _rename([value for value, kind in made if kind == "USER_OUTPUT"], output_names, "Output")
+    for value, (original, name) in zip(inputs, names.inputs, strict=True):
+        _rename(value, original, name or value.name or original)
     for value, kind in made:
         value.metadata_props[_OUTPUT_KIND] = kind
         graph.outputs.append(value)
@@ -125,14 +125,13 @@ def finish(
 
 
 def _outputs(
-    builder: Builder, translator: Translator, source: Source, outputs: Sequence[Any]
+    builder: Builder, translator: Translator, source: Source, outputs: Sequence[Any], names: Names
 ) -> list[tuple[Value, str]]:
     made: list[tuple[Value, str]] = []
     taken: set[Value] = set()
-    node = next(n for n in source.graph_module.graph.nodes if n.op == "output")
-    arguments = node.args[0] if isinstance(node.args[0], (list, tuple)) else (node.args[0],)
+    arguments = source.results()
     for index, (item, spec) in enumerate(zip(outputs, source.outputs, strict=True)):
-        if spec.kind not in ("USER_OUTPUT", "LOSS_OUTPUT"):
+        if spec.kind not in USER_OUTPUTS:
             if isinstance(item, Value):
                 item.metadata_props[_OUTPUT_KIND] = spec.kind
                 translator.state[spec.target or str(index)] = item
@@ -150,6 +149,8 @@ def _outputs(
         origin = Origin(fx=argument if isinstance(argument, torch.fx.Node) else None)
         value = _as_output(Builder(builder.scope, origin), translator, item, argument, taken, name)
         taken.add(value)
+        if index in names.outputs:
+            _rename(value, name, names.outputs[index])
         made.append((value, spec.kind))
     return made
 
@@ -199,20 +200,16 @@ def _state_pairs(builder: Builder, translator: Translator, made: list[tuple[Valu
         made.append((value, "BUFFER_MUTATION" if old is not None else "USER_INPUT_MUTATION"))
 
 
-def _rename(values: Sequence[ir.Value], names: Sequence[str] | None, what: str) -> None:
-    if not names:
-        return
-    double = sorted({name for name in names if list(names).count(name) > 1})
-    if double:
-        raise both(OnnxExporterError, ValueError)(f"{what} names cannot be duplicated: {double}")
-    for value, name in zip(values, names, strict=False):
-        if value.name != name:
-            value.metadata_props[_ORIGINAL] = value.name or ""
-            value.name = name
+def _rename(value: ir.Value, original: str, name: str) -> None:
+    value.name = name
+    if name != original:
+        value.metadata_props[_ORIGINAL] = original
 
 
 def _range_text(translator: Translator, source: Source) -> str:
     """The program's ranges, symbols that the user named under their names."""
     names = translator.session.axis_names
-    parts = [f"{names.get(symbol, symbol)}: {bounds}" for symbol, bounds in source.ranges.items()]
-    return "{" + ", ".join(parts) + "}"
+    ranges: dict[str, Any] = {}
+    for symbol, bounds in source.ranges.items():
+        ranges.setdefault(str(names.get(symbol, symbol)), bounds)
+    return "{" + ", ".join(f"{name}: {bounds}" for name, bounds in ranges.items()) + "}"

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
-__all__ = ["InputSpec", "OutputSpec", "Source", "from_program"]
+__all__ = ["USER_OUTPUTS", "InputSpec", "OutputSpec", "Source", "from_program"]
+
+USER_OUTPUTS = ("USER_OUTPUT", "LOSS_OUTPUT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,26 @@ class OutputSpec:
 
 @dataclass(slots=True)
 class Source:
-    """A graph module, its inputs in the order of the placeholders, its outputs in theirs."""
+    """A graph module, its inputs in the order of the placeholders, its outputs in theirs.
+
+    ``structure`` is how the user's outputs are nested.
+    """
 
     graph_module: torch.fx.GraphModule
     inputs: list[InputSpec]
     outputs: list[OutputSpec]
     ranges: dict[Any, Any] = field(default_factory=dict)
     signature_text: str = ""
+    structure: pytree.TreeSpec | None = None
+
+    def placeholders(self) -> list[torch.fx.Node]:
+        """The nodes of the inputs."""
+        return [node for node in self.graph_module.graph.nodes if node.op == "placeholder"]
+
+    def results(self) -> tuple[Any, ...]:
+        """What the graph returns: nodes and constants."""
+        (found,) = self.graph_module.graph.output_node().args
+        return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
 
 def from_program(program: torch.export.ExportedProgram) -> Source:
@@ -63,4 +79,5 @@ def from_program(program: torch.export.ExportedProgram) -> Source:
         outputs,
         dict(program.range_constraints),
         str(program.graph_signature),
+        program.call_spec.out_spec,
     )

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from atonnx.capture.flags import exporting, is_in_onnx_export
 from atonnx.capture.functional import functional_form
-from atonnx.capture.strategies import Captured, capture
+from atonnx.capture.strategies import Axes, Captured, capture
 
-__all__ = ["Captured", "capture", "exporting", "functional_form", "is_in_onnx_export"]
+__all__ = ["Axes", "Captured", "capture", "exporting", "functional_form", "is_in_onnx_export"]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import sympy
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 
-from atonnx.build._torch import oblivious
+from atonnx.build._torch import fake_mode_of, oblivious
 
 __all__ = [
     "HigherOrderOperator",
+    "dim_names",
+    "draft_export_module",
+    "env_flag",
     "export_module",
     "functional_retrace",
     "refine_shapes",
@@ -38,15 +43,61 @@ def export_module(
     model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, strict: bool
 ) -> torch.export.ExportedProgram:
     """torch.export with sizes 0 and 1 of dynamic dims kept dynamic."""
-    with oblivious():
+    deferred = env_flag("TORCH_ONNX_PREFER_DEFERRED_RUNTIME_ASSERTS_OVER_GUARDS", True)
+    with oblivious(), _plain_isinstance() if strict else contextlib.nullcontext():
         return torch.export.export(
             model,
             args,
             kwargs,
             dynamic_shapes=dynamic_shapes,
             strict=strict,
-            prefer_deferred_runtime_asserts_over_guards=True,
+            prefer_deferred_runtime_asserts_over_guards=deferred,
         )
+
+
+def draft_export_module(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> tuple[torch.export.ExportedProgram, str]:
+    """torch's draft export, which traces on where a condition hangs on data; what it reports."""
+    with oblivious():
+        program = torch.export.draft_export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    return program, str(getattr(program, "_report", ""))
+
+
+def env_flag(name: str, default: bool) -> bool:
+    """Whether a variable of the environment is 1, as torch.onnx reads its own."""
+    value = os.environ.get(name)
+    return default if value is None else value == "1"
+
+
+@contextlib.contextmanager
+def _plain_isinstance() -> Iterator[None]:
+    """``torch.jit.isinstance`` is Python's own, which dynamo can trace."""
+    before = torch.jit.isinstance
+    torch.jit.isinstance = isinstance
+    try:
+        yield
+    finally:
+        torch.jit.isinstance = before
+
+
+def dim_names(program: torch.export.ExportedProgram) -> dict[sympy.Symbol, str]:
+    """Symbols under the names of the ``Dim`` objects that a program of this process was captured with."""
+    values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
+    mode = fake_mode_of([value for value in values if isinstance(value, torch.Tensor)])
+    env: Any = mode.shape_env if mode is not None else None
+    labels = getattr(env, "source_name_to_debug_name", None)
+    if not labels:
+        return {}
+    names: dict[sympy.Symbol, str] = {}
+    for symbol, sources in env.var_to_sources.items():
+        current = env.replace(symbol)
+        for source in sources:
+            text = source.name() if callable(source.name) else source.name
+            label = labels.get(text, "")
+            if isinstance(current, sympy.Symbol) and label.isidentifier():
+                names.setdefault(current, label)
+    return names
 
 
 def refine_shapes(error: Exception, dynamic_shapes: Any) -> Any:

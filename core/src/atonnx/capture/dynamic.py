@@ -11,7 +11,23 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 
-__all__ = ["axis_names", "leaf_shapes", "without_names"]
+from atonnx.capture._torch import dim_names
+
+__all__ = [
+    "Automatic",
+    "Extra",
+    "axis_names",
+    "bound_arguments",
+    "children_of",
+    "leaf_shapes",
+    "without_names",
+]
+
+
+class Automatic(str):
+    """An axis name that the user did not choose; one that the user did goes before it."""
+
+    __slots__ = ()
 
 
 def without_names(dynamic_shapes: Any) -> Any:
@@ -31,7 +47,7 @@ def leaf_shapes(
     """(leaf, its dynamic shape or None) for every leaf of the inputs, in the order of flattening."""
     if dynamic_shapes is None:
         return []
-    bound = _bound(model, args, kwargs)
+    bound = bound_arguments(model, args, kwargs)
     if isinstance(dynamic_shapes, dict):
         shapes = dynamic_shapes
     else:
@@ -40,41 +56,50 @@ def leaf_shapes(
     for name, value in bound.items():
         if name not in kwargs:
             pairs += _leaves(value, shapes.get(name))
-    extra = next((name for name, value in bound.items() if isinstance(value, _Extra)), "")
+    extra = next((name for name, value in bound.items() if isinstance(value, Extra)), "")
     for name, value in kwargs.items():
         shape = shapes.get(name) if name in bound else (shapes.get(extra) or {}).get(name)
         pairs += _leaves(value, shape)
     return pairs
 
 
-class _Extra(dict[str, Any]):
+class Extra(dict[str, Any]):
     """Keyword arguments that forward takes as ``**kwargs``; they follow on their own."""
 
 
-def _bound(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by the parameters of forward; ``*args`` is one tuple."""
+def bound_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the parameters of forward; ``*args`` is one tuple, ``**kwargs`` one dict.
+
+    An ExportedProgram has one parameter for each argument that it was captured with.
+    """
+    if isinstance(model, torch.export.ExportedProgram):
+        signature = model.module_call_graph[0].signature
+        names = (signature.forward_arg_names or []) if signature is not None else []
+        if len(names) == len(args) + len(kwargs):
+            return dict(zip(names, [*args, *kwargs.values()], strict=True))
+        model = model.module()
     forward = model.forward if isinstance(model, torch.nn.Module) else model
     try:
-        signature = inspect.signature(forward)
-        found = dict(signature.bind(*args, **kwargs).arguments)
+        parameters = inspect.signature(forward)
+        found = dict(parameters.bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
         return {**{str(i): value for i, value in enumerate(args)}, **kwargs}
-    for name, parameter in signature.parameters.items():
+    for name, parameter in parameters.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and name in found:
-            found[name] = _Extra(found[name])
+            found[name] = Extra(found[name])
     return found
 
 
 def _leaves(value: Any, spec: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(value, _Extra):
+    if isinstance(value, Extra):
         return
-    children, context = _children(value)
+    children, keys = children_of(value)
     if children is None:
         yield value, spec
         return
     if isinstance(spec, dict):
-        keys = context if isinstance(context, list) and set(spec) <= set(context) else list(spec)
-        parts: list[Any] = [spec.get(key) for key in keys]
+        order = keys if set(spec) <= set(keys) else list(spec)
+        parts: list[Any] = [spec.get(key) for key in order]
     elif isinstance(spec, (list, tuple)):
         parts = list(spec)
     else:
@@ -84,16 +109,25 @@ def _leaves(value: Any, spec: Any) -> Iterable[tuple[Any, Any]]:
         yield from _leaves(child, part)
 
 
-def _children(value: Any) -> tuple[list[Any] | None, Any]:
+def children_of(value: Any) -> tuple[list[Any] | None, list[Any]]:
+    """The parts of a container and their keys or places; None for what is a leaf."""
     if isinstance(value, dict):
         return list(value.values()), list(value)
     if isinstance(value, (list, tuple)):
-        return list(value), None
+        return list(value), list(range(len(value)))
     node = pytree.SUPPORTED_NODES.get(type(value))
     if node is None:
-        return None, None
-    children, context = node.flatten_fn(value)
-    return list(children), context
+        return None, []
+    if node.flatten_with_keys_fn is None:
+        children, _ = node.flatten_fn(value)
+        return list(children), list(range(len(children)))
+    pairs, _ = node.flatten_with_keys_fn(value)
+    return [child for _, child in pairs], [_plain_key(key) for key, _ in pairs]
+
+
+def _plain_key(key: Any) -> Any:
+    """The key, place or attribute of a pytree's key entry."""
+    return next((getattr(key, kind) for kind in ("key", "idx", "name") if hasattr(key, kind)), str(key))
 
 
 def axis_names(
@@ -101,7 +135,8 @@ def axis_names(
 ) -> dict[sympy.Symbol, str]:
     """Symbols of the program under the names that the user gave their axes.
 
-    The first name of a symbol holds; another one for it is a warning.
+    The first name of a symbol holds; another one for it is a warning. Symbols without one have the name
+    of the ``Dim`` that the program was captured with, as long as the program was not saved and loaded.
     """
     names: dict[sympy.Symbol, str] = {}
     user = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
@@ -111,7 +146,7 @@ def axis_names(
             "The model has another number of inputs than the flat dynamic_shapes. Axes are not renamed.",
             stacklevel=2,
         )
-        return names
+        return dim_names(program)
     for spec, (_, shape) in zip(user, shapes, strict=False):
         value = values.get(getattr(spec.arg, "name", ""))
         if not isinstance(value, torch.Tensor) or shape is None:
@@ -126,12 +161,16 @@ def axis_names(
             if not isinstance(expr, sympy.Symbol):
                 continue
             known = names.setdefault(expr, name)
-            if known != name:
+            if isinstance(known, Automatic):
+                names[expr] = known if isinstance(name, Automatic) else name
+            elif known != name and not isinstance(name, Automatic):
                 warnings.warn(
                     f"# The axis name: {name} will not be used, since it shares "
                     f"the same shape constraints with another axis: {known}.",
                     stacklevel=2,
                 )
+    for symbol, name in dim_names(program).items():
+        names.setdefault(symbol, name)
     return names
 
 

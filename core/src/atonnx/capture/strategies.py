@@ -1,8 +1,11 @@
-"""Capture: as is, then ``strict=False``, then ``strict=True``."""
+"""Capture: as is; or ``strict=False``, then ``strict=True``, then a draft export if the environment asks."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +16,15 @@ import torch
 import torch.utils._pytree as pytree
 
 from atonnx.capture import _torch
+from atonnx.capture.axes import by_forward_names, from_dynamic_axes
 from atonnx.capture.dynamic import axis_names, leaf_shapes, without_names
 from atonnx.capture.flags import exporting
 from atonnx.capture.functional import functional_form, needs_functional_form
 from atonnx.errors import CaptureError
 
-__all__ = ["Captured", "capture"]
+__all__ = ["Axes", "Captured", "capture"]
+
+_LOGGER = logging.getLogger("atonnx")
 
 Patches = Sequence[tuple[str, contextlib.AbstractContextManager[Any]]]
 
@@ -29,6 +35,7 @@ class Captured:
 
     ``working`` is what is translated: the same program, or its functional form. ``strategy`` is
     None for a program that was given. ``patches`` names what was active, as ``plugin:patch``.
+    ``output_axes`` is what ``dynamic_axes`` has for outputs, by their names.
     """
 
     program: torch.export.ExportedProgram
@@ -36,13 +43,35 @@ class Captured:
     strategy: str | None
     axis_names: dict[sympy.Symbol, str] = field(default_factory=dict)
     patches: tuple[str, ...] = ()
+    output_axes: dict[str, dict[int, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What the user says of axes, and the names that it may go by."""
+
+    dynamic_shapes: Any = None
+    dynamic_axes: Mapping[str, Any] | None = None
+    input_names: Sequence[str] = ()
+    output_names: Sequence[str] = ()
+
+    def resolved(
+        self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, dict[int, str]]]:
+        """``dynamic_shapes`` by the parameters of forward, and axis names of outputs."""
+        if self.dynamic_shapes is not None or self.dynamic_axes is None:
+            return by_forward_names(self.dynamic_shapes, model, args, kwargs, self.input_names), {}
+        return from_dynamic_axes(self.dynamic_axes, model, args, kwargs, self.input_names, self.output_names)
+
+
+_NO_AXES = Axes()
 
 
 def capture(
     model: Any,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    dynamic_shapes: Any,
+    axes: Axes = _NO_AXES,
     patches: Patches = (),
     progress: Callable[[str], None] = lambda text: None,
 ) -> Captured:
@@ -52,11 +81,13 @@ def capture(
         CaptureError: no strategy can; its cause is what the first said, its text has the others.
     """
     if isinstance(model, torch.export.ExportedProgram):
-        captured = Captured(model, model, None)
-        shapes = leaf_shapes(model.module(), args, kwargs, dynamic_shapes) if dynamic_shapes else []
-        captured.axis_names = axis_names(model, shapes) if shapes else {}
+        if model.example_inputs is not None:
+            args, kwargs = model.example_inputs
+        shapes, output_axes = axes.resolved(model, args, kwargs)
+        names = axis_names(model, leaf_shapes(model, args, kwargs, shapes))
+        captured = Captured(model, model, None, names, output_axes=output_axes)
     else:
-        captured = _capture_module(model, args, dict(kwargs), dynamic_shapes, patches, progress)
+        captured = _capture_module(model, args, dict(kwargs), axes, patches, progress)
     if needs_functional_form(captured.working):
         captured.working = functional_form(captured.working)
     return captured
@@ -66,7 +97,7 @@ def _capture_module(
     model: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    dynamic_shapes: Any,
+    axes: Axes,
     patches: Patches,
     progress: Callable[[str], None],
 ) -> Captured:
@@ -77,25 +108,35 @@ def _capture_module(
             UserWarning,
             stacklevel=4,
         )
-    args, kwargs = _distinct((args, kwargs))
-    shapes = without_names(dynamic_shapes)
     active = tuple(f"{plugin}:{_patch_name(patch)}" for plugin, patch in patches)
     attempts: list[tuple[str, Exception]] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(exporting())
         for _, patch in patches:
             stack.enter_context(patch)
-        for strict in (False, True):
-            name = f"strict={strict}"
+        args, kwargs = _distinct((args, kwargs))
+        named, output_axes = axes.resolved(model, args, kwargs)
+        shapes = without_names(named)
+        for name, strategy in _strategies():
             progress(name)
             try:
-                program = _export(model, args, kwargs, shapes, strict)
+                program = strategy(model, args, kwargs, shapes)
             except Exception as error:
                 attempts.append((name, error))
                 continue
-            names = axis_names(program, leaf_shapes(model, args, kwargs, dynamic_shapes))
-            return Captured(program, program, name, names, active)
+            names = axis_names(program, leaf_shapes(model, args, kwargs, named))
+            return Captured(program, program, name, names, active, output_axes)
     raise _failure(attempts) from attempts[0][1]
+
+
+def _strategies() -> list[tuple[str, Callable[..., torch.export.ExportedProgram]]]:
+    found: list[tuple[str, Callable[..., torch.export.ExportedProgram]]] = [
+        ("strict=False", functools.partial(_export, strict=False)),
+        ("strict=True", functools.partial(_export, strict=True)),
+    ]
+    if _torch.env_flag("TORCH_ONNX_ENABLE_DRAFT_EXPORT", False):
+        found.append(("draft_export", _draft))
+    return found
 
 
 def _patch_name(patch: Any) -> str:
@@ -118,6 +159,12 @@ def _distinct(tree: Any) -> Any:
     return pytree.tree_map(fresh, tree)
 
 
+def _draft(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
+    program, report = _torch.draft_export_module(model, args, kwargs, shapes)
+    _LOGGER.warning("The model was captured with torch.export.draft_export. Its report:\n%s", report)
+    return program
+
+
 def _export(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool) -> Any:
     try:
         return _torch.export_module(model, args, kwargs, shapes, strict)
@@ -129,14 +176,16 @@ def _export(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
 
 
 def _failure(attempts: Sequence[tuple[str, Exception]]) -> CaptureError:
+    step = "This is step 1/3"
+    if sys.stderr.isatty():
+        step = f"\033[96m{step}\033[0m"
     lines = [
-        "Failed to export the model with torch.export. This is step 1/3 of exporting the model to ONNX.",
+        f"Failed to export the model with torch.export. {step} of exporting the model to ONNX.",
         "",
         "## Exception summary",
     ]
     for name, error in attempts:
-        text = str(error).strip()
-        lines += ["", f"torch.export.export(..., {name}): {type(error).__name__}: {text}"]
+        lines += ["", f"torch.export, {name}: {type(error).__name__}: {str(error).strip()}"]
     return CaptureError(
         "\n".join(lines),
         attempts=attempts,

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
+from atonnx.build.names import Names
 from atonnx.build.scope import Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.spec import register_schema
@@ -22,7 +23,7 @@ from atonnx.pipeline import dispatch_table
 from atonnx.plugins import Plugins, load
 from atonnx.testing.graphs import OneCall, capture_call
 
-__all__ = ["custom_domains", "translate_call", "translate_op", "unexpected_operators"]
+__all__ = ["counted", "custom_domains", "translate_call", "translate_op", "unexpected_operators"]
 
 
 def translate_op(
@@ -39,12 +40,17 @@ def translate_op(
     return translate_call(call, opset, tuple(rows))
 
 
-def translate_call(call: OneCall, opset: int, rows: Sequence[Translation] = ()) -> ir.Model:
+def translate_call(
+    call: OneCall,
+    opset: int,
+    rows: Sequence[Translation] = (),
+    opset_table: OpsetTable | None = None,
+) -> ir.Model:
     """The model of a captured call. ``rows`` come before those of the plugins."""
     plugins = load()
     custom_domains()
     facts = SizeFacts(call.ranges)
-    session = Session(opset, _opset_table(plugins), facts=facts)
+    session = Session(opset, opset_table or _opset_table(plugins), facts=facts)
     table = dispatch_table(plugins, opset)
     if rows:
         table = table.with_custom(rows)
@@ -68,8 +74,7 @@ def translate_call(call: OneCall, opset: int, rows: Sequence[Translation] = ()) 
         call.source,
         inputs,
         results,
-        input_names=None,
-        output_names=None,
+        names=Names.of(call.source, (), ()),
         state="drop",
         default_opset=False,
     )
@@ -101,6 +106,16 @@ def custom_domains() -> tuple[list[str], list[Any]]:
     return libraries, kernels
 
 
+def counted(model: ir.Model) -> Counter[str]:
+    """How many nodes there are of each operator, those of subgraphs and functions included."""
+    graphs: list[Any] = [model.graph, *model.functions.values()]
+    return Counter(
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for graph in graphs
+        for node in ir.traversal.RecursiveGraphIterator(graph)
+    )
+
+
 def unexpected_operators(model: ir.Model, expect: str) -> str:
     """How the graph's operators depart from ``expect``, or nothing."""
     only = expect.endswith("!")
@@ -110,11 +125,7 @@ def unexpected_operators(model: ir.Model, expect: str) -> str:
         if not name or not count.isdigit():
             raise ValueError(f"expect={expect!r}: {part!r} is not Name:count")
         wanted[name] = int(count)
-    found: Counter[str] = Counter()
-    graphs: list[Any] = [model.graph, *model.functions.values()]
-    for graph in graphs:
-        for node in ir.traversal.RecursiveGraphIterator(graph):
-            found[f"{node.domain}::{node.op_type}" if node.domain else node.op_type] += 1
+    found = counted(model)
     wrong = [name for name, count in wanted.items() if found[name] != count]
     if only:
         wrong += [name for name in found if name not in wanted]
