@@ -15,21 +15,26 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
+    GuardOnDataDependentSymNode,
     ShapeEnv,
     StatelessSymbolicContext,
     compute_unbacked_bindings,
 )
 
 __all__ = [
-    "DynamicOutputShapeException",
+    "DataDependent",
     "conditions",
     "fake_mode",
     "fake_tensor",
+    "forget_pending",
     "frozen_symbols",
     "tracing",
     "unbacked_bindings",
     "value_of",
 ]
+
+# An operator's fake kernel asks for what only data tells.
+DataDependent = (DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 _LOGGERS = [
     logging.getLogger(name)
@@ -87,6 +92,12 @@ def tracing(mode: FakeTensorMode) -> Iterator[None]:
 def unbacked_bindings(mode: FakeTensorMode, value: Any) -> Any:
     """Where in ``value`` the data-dependent sizes are that the last operator made."""
     return compute_unbacked_bindings(mode.shape_env, value)
+
+
+def forget_pending(mode: FakeTensorMode) -> None:
+    """Forget the data-dependent sizes that an operator made before it failed."""
+    env: Any = mode.shape_env
+    env.pending_fresh_unbacked_symbols.clear()
 
 
 def frozen_symbols(mode: FakeTensorMode) -> set[Any]:

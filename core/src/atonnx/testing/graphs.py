@@ -179,11 +179,12 @@ def _key(target: Any, leaves: Sequence[Any], spec: Any) -> Any:
     return (target, spec, tuple(parts))
 
 
-def _called(target: Any, args: Any, kwargs: Any) -> Any:
+def _called(target: Any, args: Any, kwargs: Any, mode: Any) -> Any:
     """The call; with the plugins' capture patches where they keep whole what fails in its parts."""
     try:
         return target(*args, **kwargs)
-    except _torch.DynamicOutputShapeException:
+    except _torch.DataDependent:
+        _torch.forget_pending(mode)
         with contextlib.ExitStack() as stack:
             for _, patch in load().capture_patches():
                 stack.enter_context(patch)
@@ -237,7 +238,7 @@ def _capture(
     fakes = [g.meta["val"] if isinstance(g, torch.fx.Node) else g for g in given]
     fake_args, fake_kwargs = pytree.tree_unflatten(fakes, spec)
     with _torch.tracing(mode):
-        value = _called(target, fake_args, fake_kwargs)
+        value = _called(target, fake_args, fake_kwargs, mode)
     bindings = _torch.unbacked_bindings(mode, value)
     frozen = _torch.frozen_symbols(mode) & set(symbols)
     if frozen:
