@@ -8,14 +8,12 @@ import subprocess
 import sys
 import types
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
 import typer
 
 import atonnx.cli.app as app_module
-import atonnx.cli.progress as progress_module
 from atonnx.cli import main
 from atonnx.cli.dynamic import dynamic_shapes, parse
 from atonnx.cli.source import Source, load_source
@@ -359,10 +357,8 @@ def pipeline(monkeypatch):
         calls.append({"model": model, "args": args, "f": f, **options})
         if module.error:
             raise module.error
-        if options["progress"]:
-            for done in range(3):
-                options["progress"]("translate", done, 2)
-        return types.SimpleNamespace(model=types.SimpleNamespace(graph=Graph("ab"), opset_imports={"": 20}))
+        graph = types.SimpleNamespace(graph=Graph("ab"), opset_imports={"": 20})
+        return types.SimpleNamespace(model=graph, verify=lambda *arguments: module.verify(*arguments))
 
     module.export, module.error, module.calls = export, None, calls
     monkeypatch.setitem(sys.modules, "atonnx.pipeline", module)
@@ -383,12 +379,10 @@ def test_export_hands_everything_to_the_pipeline(installed, run, pipeline, file)
     assert call == {
         "f": str(out),
         "kwargs": {"scale": 3.0},
-        "verbose": False,
         "opset_version": 17,
         "external_data": False,
         "dynamic_shapes": {"x": {0: "batch", 1: "length"}, "scale": None},
         "prefer": {"aten::gelu": "mine"},
-        "progress": None,
     }
     assert out.parent.is_dir()
 
@@ -400,16 +394,14 @@ def test_export_takes_the_files_dynamic_shapes(installed, run, pipeline, file):
 
 
 @pytest.mark.parametrize("ok, code", [(True, 0), (False, 1)])
-def test_verify_prints_the_verdict_and_ends_by_it(installed, run, pipeline, file, monkeypatch, ok, code):
+def test_verify_prints_the_verdict_and_ends_by_it(installed, run, pipeline, file, ok, code):
     class Verification:
         def __str__(self):
             return "agrees" if ok else "departs"
 
     Verification.ok = ok
     asked = []
-    program = types.ModuleType("atonnx.program")
-    program.verify_program = lambda *arguments: asked.append(arguments[1:]) or Verification()
-    monkeypatch.setitem(sys.modules, "atonnx.program", program)
+    pipeline.verify = lambda *arguments: asked.append(arguments) or Verification()
     ended, out, _ = run("export", f"{file}:full", "-o", file.with_suffix(".onnx"), "--verify")
     assert ended == code and out.splitlines()[-1] == str(Verification())
     assert asked[0][1] == {"scale": 3.0}
@@ -431,34 +423,6 @@ def test_our_errors_are_text_without_traceback(installed, run, pipeline, file):
 def test_prefer_needs_both_sides(installed, run, file):
     code, _, err = run("export", f"{file}:short", "-o", "m.onnx", "--prefer", "aten::gelu")
     assert code == 2 and "WHAT=PLUGIN" in err
-
-
-@pytest.mark.parametrize("encoding, plain", [("ascii", True), ("utf-8", False)])
-def test_progress_is_a_line_for_each_stage_on_a_terminal(monkeypatch, tmp_path, encoding, plain):
-    path = tmp_path / "terminal"
-    with path.open("w", encoding=encoding) as stream:
-        stream.isatty = lambda: True
-        monkeypatch.setattr(sys, "stdout", stream)
-        monkeypatch.setenv("TERM", "xterm")
-        with progress_module.terminal_progress() as report:
-            report("capture", 0, 1)
-            report("capture", 1, 1)
-            report("translate", 4, 9)
-            report("save", 0, 2)
-            report("done", 1, 1)
-        monkeypatch.undo()
-    text = path.read_text(encoding=encoding)
-    assert "capture" in text and "1/1" in text and "9/9" in text and "2/2" in text and "done" not in text
-    assert text.isascii() == plain
-
-
-def test_without_a_terminal_there_is_no_progress(monkeypatch, tmp_path):
-    with (tmp_path / "file").open("w") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        with progress_module.terminal_progress() as report:
-            assert report is None
-        monkeypatch.undo()
-    assert Path(tmp_path / "file").read_text() == ""
 
 
 def test_the_exporters_warnings_are_a_line(installed, run, pipeline, file, monkeypatch):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch.onnx.errors import SymbolicValueError, UnsupportedOperatorError
 
     from atonnx.plugins import PluginRecord
+    from atonnx.program import Verification
 
 __all__ = [
     "BuildError",
@@ -30,6 +31,7 @@ __all__ = [
     "TranslationError",
     "UnsupportedOpError",
     "UnsupportedOperatorError",
+    "VerificationError",
     "both",
 ]
 
@@ -147,6 +149,14 @@ class PassError(OnnxExporterError):
         super().__init__(message, hint=hint)
         self.pass_name = pass_name
         self.plugin = plugin
+
+
+class VerificationError(OnnxExporterError):
+    """The model is not valid, does not run, or computes something else; ``verification`` tells all."""
+
+    def __init__(self, verification: Verification) -> None:
+        super().__init__(str(verification))
+        self.verification = verification
 
 
 class PluginError(OnnxExporterError):

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -16,7 +17,7 @@ import torch
 from atonnx.build.custom import custom_rows
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
-from atonnx.build.metadata import FX_NODE
+from atonnx.build.metadata import FX_NODE, METADATA, complete_metadata, reduce_metadata
 from atonnx.build.names import Names, check_names
 from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
@@ -26,15 +27,14 @@ from atonnx.capture import Axes, Captured, capture, functional_form
 from atonnx.capture.arguments import example_arguments, refuse_not_there, warn_deprecated, warn_idle
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
-from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, both
+from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, VerificationError, both
 from atonnx.passes import run_passes
 from atonnx.plugins import Plugins, Target, load
-from atonnx.program import ONNXProgram, verify_program
+from atonnx.program import ONNXProgram, saving
 from atonnx.program.outputs import name_output_axes
+from atonnx.program.progress import DONE, SAVE, Report, shown
 
 __all__ = ["export"]
-
-Progress = Callable[[str, int, int], None]
 
 _DEFAULT_TARGET = "onnxruntime"
 _LOCK = threading.RLock()  # around what is global to the process: capture and its patches
@@ -72,7 +72,8 @@ def export(
     prefer: Mapping[Any, str] | None = None,
     state: str = "drop",
     target: str = _DEFAULT_TARGET,
-    progress: Progress | None = None,
+    metadata: str = "full",
+    progress: Report | None = None,
 ) -> ONNXProgram:
     """Export a model to ONNX.
 
@@ -82,7 +83,7 @@ def export(
             become inputs of the graph, other values become part of it.
         f: Where to save the model; the program is returned all the same.
         kwargs: Example keyword inputs.
-        verbose: Print a line per stage. ``None`` is quiet.
+        verbose: Print a line per stage. ``None`` shows a progress bar on a terminal only, False nothing.
         input_names: Names for the graph inputs, in order; inputs without one keep the model's name.
         output_names: Names for the graph outputs, in order. An output without one that the model returns
             under a key has the key as its name, keys within keys joined by dots: ``boxes.raw``.
@@ -94,7 +95,9 @@ def export(
         custom_translation_table: ``{torch.ops.ns.op.overload: function}``, before all other rows.
         report: Not there yet, as are ``profile``, ``dump_exported_program`` and ``artifacts_dir``.
         optimize: Run the graph passes.
-        verify: Check the model, run it in ONNX Runtime and compare with the captured program.
+        verify: Check the model, run it in ONNX Runtime and compare with the captured program; see
+            ``ONNXProgram.verify``. What was found is printed, unless ``verbose`` is False, and kept as
+            ``program.verification``; ``"strict"`` makes an error of it where something is wrong.
         profile: See ``report``.
         dump_exported_program: See ``report``.
         artifacts_dir: See ``report``.
@@ -114,6 +117,8 @@ def export(
         target: The runtime to export for: ``"onnxruntime"``, ``"onnxruntime-cpu"`` (half precision runs
             on a CPU too), ``"portable"`` (nothing is done for a runtime), or one that a plugin has.
             Where no plugin has the default, nothing is done either.
+        metadata: What the nodes tell of the model: ``"full"`` as torch.onnx.export, ``"compact"`` without
+            stack traces and paths, so that the file tells nothing of the machine, ``"none"`` nothing.
         progress: Called with (stage, done, total) as the export goes on.
 
     Returns:
@@ -122,6 +127,7 @@ def export(
     Raises:
         CaptureError: torch.export cannot capture the model.
         UnsupportedOpError: operators have no translation; all are named.
+        VerificationError: ``verify="strict"``, and the model is wrong.
         OnnxExporterError: base of all errors.
     """
     opset = _checked_opset(opset_version)
@@ -150,6 +156,10 @@ def export(
         )
     if state not in ("drop", "io"):
         raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
+    if metadata not in METADATA:
+        raise both(OnnxExporterError, ValueError)(f"metadata={metadata!r} is none of {METADATA}")
+    if not isinstance(verify, bool) and verify != "strict":
+        raise both(OnnxExporterError, ValueError)(f"verify={verify!r} is neither a bool nor 'strict'")
     args, kwargs = example_arguments(args, kwargs)
     axes = Axes(dynamic_shapes, dynamic_axes, tuple(input_names or ()), tuple(output_names or ()))
     check_names(axes.input_names, axes.output_names)
@@ -157,37 +167,45 @@ def export(
     plugins = load()
     runtime = _checked_target(target, opset, plugins, prefer)
     rows = custom_rows(custom_translation_table)
-    say("Obtain model graph with torch.export...")
-    tell = progress or (lambda stage, done, total: None)
-    tell("capture", 0, 1)
-    with _LOCK:
-        captured = capture(
-            model,
-            args,
-            kwargs,
-            axes,
-            plugins.capture_patches(),
-            progress=lambda text: say(f"  torch.export, {text}"),
-        )
-    say("Translate the graph into ONNX...")
-    with _collector_suspended():
-        program = _convert(
-            captured, opset, plugins, rows, prefer, runtime, optimize, axes, state,
-            opset_version is None, tell, say,
-        )  # fmt: skip
-    name_output_axes(program, captured.output_axes, captured.axis_names.values())
-    if verify:
-        verify_program(program)
-    if f is not None:
-        tell("save", 0, 1)
-        program.save(
-            f,
-            include_initializers=export_params,
-            keep_initializers_as_inputs=keep_initializers_as_inputs,
-            external_data=external_data,
-        )
-        say(f"Saved to {os.fspath(f)}")
-    tell("done", 1, 1)
+    with exporting(), shown(verbose, progress) as tell:
+        say("Obtain model graph with torch.export...")
+        tell("capture", 0, 1)
+        with _LOCK:
+            captured = capture(
+                model,
+                args,
+                kwargs,
+                axes,
+                plugins.capture_patches(),
+                progress=lambda text: say(f"  torch.export, {text}"),
+            )
+        say("Translate the graph into ONNX...")
+        with _collector_suspended():
+            program = _convert(
+                captured, opset, plugins, rows, prefer, runtime, optimize, axes, state,
+                opset_version is None, tell, say,
+            )  # fmt: skip
+        name_output_axes(program, captured.output_axes, captured.axis_names.values())
+        reduce_metadata(program.model, metadata)
+        if verify:
+            tell("verify", 0, 1)
+            say("Verify the ONNX model...")
+            verification = program.verify()
+            if verify == "strict" and not verification.ok:
+                raise VerificationError(verification)
+        if f is not None:
+            saving.save(
+                program.model,
+                f,
+                progress=partial(tell, SAVE),
+                include_initializers=export_params,
+                keep_initializers_as_inputs=keep_initializers_as_inputs,
+                external_data=external_data,
+            )
+            say(f"Saved to {os.fspath(f)}")
+        tell(DONE, 1, 1)
+    if verify and verbose is not False:
+        print(program.verification)
     return program
 
 
@@ -202,7 +220,7 @@ def _convert(
     axes: Axes,
     state: str,
     default_opset: bool,
-    tell: Progress,
+    tell: Report,
     say: Callable[[str], None],
 ) -> ONNXProgram:
     table = dispatch_table(plugins, opset, prefer).with_custom(custom)
@@ -230,9 +248,12 @@ def _convert(
     passes = [*(plugins.passes(prefer) if optimize else ()), *runtime.passes]
     if passes:
         run_passes(model, passes, tell)
+    complete_metadata(model)
     if runtime.forbidden:
         _check_forbidden(model, runtime)
-    return ONNXProgram(model, captured.program)
+    program = ONNXProgram(model, captured.program)
+    program.capture_strategy = captured.strategy
+    return program
 
 
 def _translator(
@@ -241,7 +262,7 @@ def _translator(
     plugins: Plugins,
     prefer: Mapping[Any, str] | None,
     table: DispatchTable,
-    tell: Progress,
+    tell: Report,
 ) -> Translator:
     facts = SizeFacts(captured.working.range_constraints)
     session = Session(

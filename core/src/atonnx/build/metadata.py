@@ -5,22 +5,25 @@ The strings are made once per FX node and stamped on every ONNX node as it is ma
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import onnx_ir as ir
 import torch
-
-from atonnx.build._torch import OpOverload
 
 __all__ = [
     "KEYS",
+    "METADATA",
     "NAMESPACE",
     "STACK_TRACE",
     "Origin",
+    "complete_metadata",
     "fx_metadata",
+    "reduce_metadata",
     "source_line",
     "target_text",
     "user_source",
@@ -34,9 +37,12 @@ STACK_TRACE = "pkg.torch.onnx.stack_trace"
 PLUGIN = "pkg.atonnx.plugin"
 TRANSLATION = "pkg.atonnx.translation"
 KEYS = (NAMESPACE, CLASS_HIERARCHY, FX_NODE, NAME_SCOPES, STACK_TRACE)
+METADATA = ("full", "compact", "none")
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _MACHINERY = f'"{_TORCH}_'  # torch's private packages
+# From a root, two folders deep at least: a single slash also stands in namespaces.
+_PATH = re.compile(r"""(?<![\w.\])>])(?:/[^\s'"(),:/\\]+){2,}|\b[A-Za-z]:[\\/][^\s'"(),]+""")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 
 
@@ -65,12 +71,10 @@ class Origin:
 
 
 def target_text(target: Any) -> str:
-    """``aten.add.Tensor`` for an overload, the qualified name for other callables."""
-    if isinstance(target, OpOverload):
-        return str(target)
-    if isinstance(target, str):
-        return target
-    return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}".lstrip(".")
+    """``aten.add.Tensor`` for an overload; a Python function's qualified name, without its address."""
+    if inspect.isfunction(target):
+        return f"{target.__module__}.{target.__qualname__}"
+    return str(target)
 
 
 def user_source(node: torch.fx.Node) -> str:
@@ -124,3 +128,67 @@ def fx_metadata(node: torch.fx.Node, outer: Mapping[str, str] | None = None) -> 
         NAME_SCOPES: names,
         STACK_TRACE: stack_trace(node),
     }
+
+
+def complete_metadata(model: ir.Model) -> None:
+    """Give every node all keys: a node that a pass made has those of its neighbours.
+
+    These are what makes its inputs, else its users; a node that has neither names itself.
+    """
+    for graph in _graphs(model):
+        nodes = list(ir.traversal.RecursiveGraphIterator(graph))
+        for ordered in (nodes, reversed(nodes)):
+            for node in ordered:
+                if NAMESPACE not in node.metadata_props:
+                    _inherit(node)
+        for node in nodes:
+            if NAMESPACE not in node.metadata_props:
+                name = node.outputs[0].name if node.outputs else node.name
+                own = {
+                    NAMESPACE: f"{name}: {node.op_type}",
+                    CLASS_HIERARCHY: repr([node.op_type]),
+                    NAME_SCOPES: repr([name]),
+                }
+                node.metadata_props.update(own)
+            for key in (*KEYS, PLUGIN, TRANSLATION):
+                node.metadata_props.setdefault(key, "")
+
+
+def _graphs(model: ir.Model) -> list[ir.Graph | ir.Function]:
+    return [model.graph, *model.functions.values()]
+
+
+def _inherit(node: ir.Node) -> None:
+    for source in _neighbours(node):
+        if NAMESPACE in source.metadata_props:
+            for key, text in source.metadata_props.items():
+                node.metadata_props.setdefault(key, text)
+            return
+
+
+def _neighbours(node: ir.Node) -> Iterator[ir.Node]:
+    for value in node.inputs:
+        producer = None if value is None else value.producer()
+        if producer is not None:
+            yield producer
+    for output in node.outputs:
+        yield from output.consumers()
+
+
+def reduce_metadata(model: ir.Model, extent: str) -> None:
+    """Leave out what ``extent`` does not have.
+
+    ``"compact"`` has no stack traces and no paths of the machine, ``"none"`` nothing on nodes.
+    """
+    if extent == "full":
+        return
+    for graph in _graphs(model):
+        for node in ir.traversal.RecursiveGraphIterator(graph):
+            props = node.metadata_props
+            if extent == "none":
+                props.clear()
+                continue
+            props.pop(STACK_TRACE, None)
+            for key, text in props.items():
+                if "/" in text or "\\" in text:
+                    props[key] = _PATH.sub("<path>", text)

@@ -14,7 +14,6 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from atonnx.cli import listing
-from atonnx.cli.progress import terminal_progress
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET
 from atonnx.errors import OnnxExporterError, OnnxExporterWarning
 from atonnx.plugins import Plugins, load
@@ -107,24 +106,19 @@ def export(
 
     from atonnx.pipeline import export as run
 
-    with terminal_progress() as progress:
-        program: Any = run(
-            found.model,
-            found.args,
-            str(output),
-            kwargs=found.kwargs,
-            verbose=False,
-            opset_version=opset,
-            external_data=external_data,
-            dynamic_shapes=shapes,
-            prefer=preferred,
-            progress=progress,
-        )
+    program: Any = run(
+        found.model,
+        found.args,
+        str(output),
+        kwargs=found.kwargs,
+        opset_version=opset,
+        external_data=external_data,
+        dynamic_shapes=shapes,
+        prefer=preferred,
+    )
     print(listing.written(output, program.model))
     if verify:
-        from atonnx.program import verify_program
-
-        verification = verify_program(program, *found.inputs)
+        verification = program.verify(*found.inputs)
         print(str(verification))
         if not verification.ok:
             raise typer.Exit(1)

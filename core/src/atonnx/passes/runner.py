@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from atonnx.build.metadata import complete_metadata
 from atonnx.errors import OnnxExporterError, PassError
 from atonnx.plugins.types import STAGES, PassSpec
 
@@ -71,9 +72,6 @@ def run_passes(
 ) -> list[PassTiming]:
     """Run passes over a model in place.
 
-    A node that a pass made without saying where it comes from gets the metadata of the node that
-    makes its first input, or else of its first user.
-
     Raises:
         PassError: a pass failed; it names the pass and the plugin.
     """
@@ -95,8 +93,6 @@ def run_passes(
                 hint="export with optimize=False",
             ) from error
         timings.append(PassTiming(spec.name, spec.plugin, time.process_time() - begin, modified))
-    if any(timing.modified for timing in timings):
-        _complete_metadata(model)
     return timings
 
 
@@ -111,21 +107,10 @@ def _run_one(model: ir.Model, made: Any) -> bool:
     raise TypeError(f"the factory returned {type(made).__name__}, which is no onnx_ir pass and no rule set")
 
 
-def _complete_metadata(model: ir.Model) -> None:
-    for node in ir.traversal.RecursiveGraphIterator(model.graph):
-        if "namespace" in node.metadata_props:
-            continue
-        sources = [v.producer() for v in node.inputs if v is not None]
-        sources += [user for out in node.outputs for user in out.consumers()]
-        for source in sources:
-            if source is not None and "namespace" in source.metadata_props:
-                for key, text in source.metadata_props.items():
-                    node.metadata_props.setdefault(key, text)
-                break
-
-
 def optimize(model: ir.Model) -> None:
     """Run the passes of all installed plugins over a model in place."""
     from atonnx.plugins import load
 
     run_passes(model, load().passes())
+    if any(node.metadata_props for node in model.graph):
+        complete_metadata(model)

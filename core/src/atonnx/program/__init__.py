@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from atonnx.program.program import ONNXProgram
-from atonnx.program.verification import OutputCheck, Verification, verify_program
+from atonnx.program.verification import OutputCheck, Run, Verification
 
-__all__ = ["ONNXProgram", "OutputCheck", "Verification", "verify_program"]
+__all__ = ["ONNXProgram", "OutputCheck", "Run", "Verification"]

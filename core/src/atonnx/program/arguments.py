@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ from torch.utils import _pytree as pytree
 from atonnx.build.dtypes import to_torch
 from atonnx.errors import OnnxExporterError, both
 
-__all__ = ["bind", "copied"]
+__all__ = ["INPUT_KIND", "bind", "copied", "flat", "state_inputs", "with_leaves"]
+
+INPUT_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 
 _ABSENT: Any = object()
 
@@ -41,7 +44,8 @@ def bind(
     """The tensors to feed, by the names of the graph's inputs.
 
     Arguments are those of the captured module: positional ones in order, keywords by name. Those
-    that the capture made part of the graph may be left out, and cannot change.
+    that the capture made part of the graph may be left out, and cannot change. The values of buffers
+    that are inputs of the graph are keywords under their names.
 
     Raises:
         OnnxExporterError: also a TypeError or a ValueError, where the arguments do not fit.
@@ -49,7 +53,17 @@ def bind(
     if exported_program is None:
         values = _by_input_names(inputs, args, kwargs)
     else:
-        values = _by_signature(exported_program, args, kwargs)
+        state = [str(value.name) for value in state_inputs(inputs)]
+        values = _by_signature(
+            exported_program, args, {name: value for name, value in kwargs.items() if name not in state}
+        )
+        missing = [name for name in state if kwargs.get(name) is None]
+        if missing:
+            raise both(OnnxExporterError, TypeError)(
+                f"missing arguments: {', '.join(missing)}",
+                hint="these are the states of buffers, which are inputs of the graph: pass them by name",
+            )
+        values += [(name, kwargs[name]) for name in state]
     if len(values) != len(inputs):
         raise both(OnnxExporterError, TypeError)(
             f"the graph has {len(inputs)} inputs ({', '.join(str(i.name) for i in inputs)}), "
@@ -58,20 +72,43 @@ def bind(
     return {str(i.name): _tensor(i, name, value) for i, (name, value) in zip(inputs, values, strict=True)}
 
 
+def state_inputs(inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    """Inputs that bring in the values of buffers, after those of the module (``state="io"``)."""
+    return [v for v in inputs if v.metadata_props.get(INPUT_KIND, "USER_INPUT") != "USER_INPUT"]
+
+
+def flat(exported_program: torch.export.ExportedProgram, args: Any, kwargs: Any) -> list[Any]:
+    """The leaves of a call's arguments, in the order of the captured program's inputs."""
+    return _flat(exported_program, args, kwargs)[0]
+
+
+def with_leaves(
+    exported_program: torch.export.ExportedProgram, args: Any, kwargs: Any, leaves: Iterable[Any]
+) -> tuple[Any, Any]:
+    """The arguments with other leaves, which are in the order of :func:`flat`."""
+    made = pytree.tree_unflatten(list(leaves), _flat(exported_program, args, kwargs)[1])
+    return made[0], made[1]
+
+
 def copied(exported_program: torch.export.ExportedProgram, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments with tensors of their own, so that a run which writes into them does no harm."""
+    leaves, spec = _flat(exported_program, args, kwargs)
+    copies = [leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    made = pytree.tree_unflatten(copies, spec)
+    return made[0], made[1]
+
+
+def _flat(
+    exported_program: torch.export.ExportedProgram, args: Any, kwargs: Any
+) -> tuple[list[Any], pytree.TreeSpec]:
+    """The leaves of a call and its structure: the captured one's where the call fits it."""
     spec = exported_program.call_spec.in_spec
     names = list(spec.child(1).context) if spec is not None else []
-    if spec is None or set(names) != set(kwargs):
-        copy = pytree.tree_map_only(torch.Tensor, _copy, (tuple(args), dict(kwargs)))
-    else:
-        leaves = spec.flatten_up_to((tuple(args), {name: kwargs[name] for name in names}))
-        copy = pytree.tree_unflatten([_copy(leaf) for leaf in leaves], spec)
-    return copy[0], copy[1]
-
-
-def _copy(leaf: Any) -> Any:
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+    if spec is not None and set(names) == set(kwargs):
+        with suppress(ValueError, KeyError):
+            return spec.flatten_up_to((tuple(args), {name: kwargs[name] for name in names})), spec
+    leaves, own = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    return leaves, own
 
 
 def _by_signature(

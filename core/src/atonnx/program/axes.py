@@ -11,9 +11,12 @@ from atonnx.errors import OnnxExporterError, both
 
 __all__ = ["rename_axes"]
 
+_RANGES = "pkg.torch.export.ExportedProgram.range_constraints"
+_RANGE = re.compile(r"(?<=[{ ])(?P<name>[^{}]+?): (?P<bounds>VR\[[^\]]*\])")
+
 
 def rename_axes(model: ir.Model, mapping: Mapping[str | ir.SymbolicDim, str]) -> None:
-    """Rename symbolic axes wherever a shape has them, in expressions too.
+    """Rename symbolic axes wherever a shape has them, in expressions and range constraints too.
 
     All renamings happen at once, so that names can be swapped; of two keys that fit at a place,
     the longer wins.
@@ -24,13 +27,18 @@ def rename_axes(model: ir.Model, mapping: Mapping[str | ir.SymbolicDim, str]) ->
     longest_first = sorted(names, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
-    def renamed(dim: int | ir.SymbolicDim) -> int | str | None:
-        if isinstance(dim, int):
-            return dim
-        if dim.value is None:
-            return None
-        text = str(dim.value)
+    def renamed_text(text: str) -> str:
         return names.get(text) or pattern.sub(lambda match: names[match.group()], text)
+
+    def renamed(dim: int | ir.SymbolicDim) -> int | str | None:
+        plain = _plain(dim)
+        return renamed_text(plain) if isinstance(plain, str) else plain
+
+    ranges = model.graph.metadata_props.get(_RANGES)
+    if ranges:
+        model.graph.metadata_props[_RANGES] = _RANGE.sub(
+            lambda match: f"{renamed_text(match['name'])}: {match['bounds']}", ranges
+        )
 
     for value in _values(model):
         shape = value.shape

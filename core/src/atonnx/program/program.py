@@ -20,14 +20,15 @@ from atonnx.errors import OnnxExporterError, OnnxExporterWarning, both
 from atonnx.passes import optimize
 from atonnx.program import axes, saving, sessions
 from atonnx.program.arguments import bind
+from atonnx.program.inner import hand_out
 from atonnx.program.sessions import make_session
+from atonnx.program.verification import Tolerance, Verification, verify_program
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime as ort
 
     from atonnx.plugins import DomainInfo
-    from atonnx.program.verification import Verification
 
 __all__ = ["ONNXProgram"]
 
@@ -41,12 +42,15 @@ class ONNXProgram:
         model: The model, as an ``onnx_ir.Model``.
         exported_program: What it was made from, or None.
         verification: What the last verification found, or None.
+        capture_strategy: How torch.export captured the model: ``"strict=False"`` as a rule; None for an
+            ExportedProgram that was given.
     """
 
     def __init__(self, model: ir.Model, exported_program: torch.export.ExportedProgram | None) -> None:
         self.model = model
         self.exported_program = exported_program
         self.verification: Verification | None = None
+        self.capture_strategy: str | None = None
         self._applied: dict[str, torch.Tensor] = {}
         self._session: ort.InferenceSession | None = None
         self._files = ExitStack()
@@ -82,32 +86,46 @@ class ONNXProgram:
     def compute_values(
         self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> tuple[torch.Tensor, ...]:
-        """Compute values inside the graph: inputs, initializers and results of nodes, by name.
+        """Compute values inside the model: inputs, initializers and results of nodes, by name.
+
+        Those of a function or a body may be preceded by the names of the nodes on the way,
+        ``node_call/value``. Those of a branch can only be had where it is taken; those of a Loop or
+        Scan come with all iterations, along a new first axis.
 
         Raises:
-            OnnxExporterError: also a ValueError, where the graph has no such value.
+            OnnxExporterError: also a ValueError, where the model has no such value or cannot give it out.
         """
         values = self._values_by_name()
-        for name in value_names:
-            if name not in values:
-                raise both(OnnxExporterError, ValueError)(self._why_not(name))
+        # The copy costs time, so it is made for what is not in the graph itself.
+        inside = [name for name in dict.fromkeys(value_names) if name not in values]
+        model, handed = hand_out(self.model, inside) if inside else (self.model, {})
+        if inside:
+            values = {value.name: value for value in _values(model.graph) if value.name}
         feeds = self._bind(args, kwargs or {})
         known: dict[str, torch.Tensor] = {}
         wanted = {}
         for name in value_names:
-            value = values[name]
+            value = handed[name].value if name in handed else values[name]
             if name in feeds:
                 known[name] = feeds[name]
             elif value.is_initializer() and value.const_value is not None:
                 known[name] = sessions.from_numpy(value.const_value.numpy()).clone()
             else:
                 wanted[name] = value
+        flags = {name: found.flag for name, found in handed.items() if found.flag is not None}
         if wanted:
-            with saving.serialized(self.model, list(wanted.values())) as model:
-                session = make_session(model, libraries=self._libraries())
-                known.update(zip(wanted, sessions.run(session, feeds), strict=True))
+            with saving.serialized(model, [*wanted.values(), *flags.values()]) as serialized:
+                session = make_session(serialized, libraries=self._libraries())
+                results = sessions.run(session, feeds)
                 # The file of a large model can only be removed once its session is gone.
                 del session
+            for name, taken in zip(flags, results[len(wanted) :], strict=True):
+                if not taken:
+                    raise both(OnnxExporterError, ValueError)(
+                        f"value {handed[name].where!r} was not computed: with these arguments its branch "
+                        "is not taken"
+                    )
+            known.update(zip(wanted, results, strict=False))
         return tuple(known[name] for name in value_names)
 
     @property
@@ -185,6 +203,37 @@ class ONNXProgram:
         self._applied.update({name: state_dict[name] for name in used})
         self.release()
 
+    def verify(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        sizes: Sequence[Mapping[str, int]] | None = None,
+        atol: float | None = None,
+        rtol: float | None = None,
+    ) -> Verification:
+        """Check the model, run it in ONNX Runtime, and compare with the captured program.
+
+        ``onnx.checker`` looks at it with shape inference. It is run with the example's arguments, or
+        others where they are given, and at other sizes of all dynamic axes: larger ones, smaller ones
+        and 1, with values drawn anew. Sizes that the captured program itself refuses are skipped, and
+        the result says so. The result is also kept as ``verification``. Neither the arguments nor the
+        captured program's state change.
+
+        Args:
+            args: Positional arguments to run it with.
+            kwargs: Keyword arguments to run it with.
+            sizes: The other sizes, as ``[{"batch": 7}, {"batch": 1, "length": 30}]``; none if empty.
+            atol: Allowed difference; ``atol + rtol * |expected|`` then takes the place of the tolerance
+                that each dtype has. Integers are compared exactly unless one is given.
+            rtol: Allowed difference relative to the expected value.
+
+        Raises:
+            OnnxExporterError: also a ValueError, where there is nothing to compare with, or no such
+                axis; also a TypeError, where the arguments do not fit.
+        """
+        return verify_program(self, args, kwargs, sizes=sizes, tolerance=Tolerance(atol, rtol))
+
     def optimize(self) -> None:
         """Run the graph passes over the model, in place."""
         optimize(self.model)
@@ -194,7 +243,7 @@ class ONNXProgram:
         """Rename symbolic axes, in expressions too.
 
         Keys are names or ``onnx_ir.SymbolicDim`` objects; those that the model does not have are
-        ignored. Metadata keeps the old names.
+        ignored. The range constraints in the metadata get the new names too.
 
         Raises:
             OnnxExporterError: also a ValueError, for a key or a name of another kind.
@@ -243,13 +292,6 @@ class ONNXProgram:
 
     def _values_by_name(self) -> dict[str, ir.Value]:
         return {value.name: value for value in _values(self.model.graph) if value.name}
-
-    def _why_not(self, name: str) -> str:
-        """Why a value cannot be computed."""
-        for body in self.model.graph.subgraphs():
-            if any(value.name == name for value in _values(body)):
-                return f"value {name!r} lives in the body {body.name!r} of a node, which does not give it out"
-        return f"value {name!r} not found in the model"
 
     def _unused_weights(self) -> set[str]:
         """Weights of the captured module that its program does not use."""

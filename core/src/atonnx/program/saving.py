@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -32,6 +32,8 @@ _SMALL = 256
 _PAGE = 4096
 _BIG_PAGE = 65536
 _PROTOBUF_LIMIT = 2**31 - 1
+
+_Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -57,8 +59,12 @@ def save(
     include_initializers: bool = True,
     keep_initializers_as_inputs: bool = False,
     external_data: bool | None = None,
+    progress: _Progress | None = None,
 ) -> None:
-    """Write a model to a file, or to anything that has a ``write``; see ``ONNXProgram.save``."""
+    """Write a model to a file, or to anything that has a ``write``; see ``ONNXProgram.save``.
+
+    ``progress`` is called with the bytes of weights that are written, and of all.
+    """
     layout = _layout(model, stored=include_initializers, as_inputs=keep_initializers_as_inputs)
     large = layout.nbytes > LARGE
     path = _regular(destination)
@@ -71,14 +77,14 @@ def save(
     if path is None:
         if isinstance(destination, (str, os.PathLike)):
             with open(destination, "wb") as device:
-                _write_inline(model, layout, device)
+                _write_inline(model, layout, device, progress)
         else:
-            _write_inline(model, layout, destination)
+            _write_inline(model, layout, destination, progress)
     elif external_data or large:
-        _write_external(model, layout, path)
+        _write_external(model, layout, path, progress)
     else:
         with _replacing(path) as (file,):
-            _write_inline(model, layout, file)
+            _write_inline(model, layout, file, progress)
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:
@@ -324,7 +330,9 @@ def _plain(tensor: onnx.TensorProto) -> onnx.TensorProto:
     return tensor
 
 
-def _write_inline(model: ir.Model, layout: _Layout, file: BinaryIO) -> None:
+def _write_inline(
+    model: ir.Model, layout: _Layout, file: BinaryIO, progress: _Progress | None = None
+) -> None:
     """Write one message that holds everything.
 
     It is put together from its parts, so that no weight is held twice: a message is its fields one
@@ -352,13 +360,14 @@ def _write_inline(model: ir.Model, layout: _Layout, file: BinaryIO) -> None:
     file.write(head)
     file.write(_field_start(onnx.ModelProto.GRAPH_FIELD_NUMBER, size))
     file.write(graph)
+    writer = _Writer(sum(tensor.nbytes for tensor in streamed.values()), progress)
     for head, tensor in tensors:
         file.write(head)
         if tensor is not None:
-            _write_tensor(tensor, file)
+            writer.write(tensor, file)
 
 
-def _write_external(model: ir.Model, layout: _Layout, path: Path) -> None:
+def _write_external(model: ir.Model, layout: _Layout, path: Path, progress: _Progress | None = None) -> None:
     """Write the graph to ``path`` and the initializers to a file beside it."""
     data_path = path.with_name(f"{path.name}.data")
     _regular(data_path)
@@ -376,17 +385,29 @@ def _write_external(model: ir.Model, layout: _Layout, path: Path) -> None:
     ]
     # The data file comes first: a graph never points to data that is not there.
     with _replacing(data_path, path) as (data, file):
+        writer = _Writer(sum(tensor.nbytes for tensor in streamed.values()), progress)
         for offset, tensor in zip(offsets, streamed.values(), strict=True):
             data.seek(offset)
-            _write_tensor(tensor, data)
+            writer.write(tensor, data)
         file.write(message)
 
 
-def _write_tensor(tensor: ir.TensorProtocol, file: BinaryIO) -> None:
-    if isinstance(tensor, (Weight, Derived)):
-        tensor.tofile(file)
-    else:
-        file.write(tensor.tobytes())
+class _Writer:
+    """Writes tensors, and tells how many bytes of them are written."""
+
+    def __init__(self, total: int, progress: _Progress | None) -> None:
+        self._done = 0
+        self._total = total
+        self._progress = progress
+
+    def write(self, tensor: ir.TensorProtocol, file: BinaryIO) -> None:
+        if isinstance(tensor, (Weight, Derived)):
+            tensor.tofile(file)
+        else:
+            file.write(tensor.tobytes())
+        self._done += tensor.nbytes
+        if self._progress is not None:
+            self._progress(self._done, self._total)
 
 
 def _field_start(number: int, size: int) -> bytes:
