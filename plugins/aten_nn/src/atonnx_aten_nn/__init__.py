@@ -67,5 +67,8 @@ def atonnx_capture_patches() -> list[Any]:
         patches.whole_ctc_loss(),
         patches.packed_sequences(),
         patches.adaptive_softmax(),
+        patches.cross_map_norms(),
+        patches.dynamic_pooling(),
+        patches.gaussian_loss(),
         patches.transformers_caches(),
     ]

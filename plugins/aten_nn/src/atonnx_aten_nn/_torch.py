@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ __all__ = [
     "is_registered",
     "is_surely",
     "is_traced",
+    "meta_kernel",
     "original_kernel",
     "replaced",
 ]
@@ -74,3 +75,20 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             delattr(owner, name)
         else:
             setattr(owner, name, before)
+
+
+@contextlib.contextmanager
+def meta_kernel(overload: Any, kernel: Callable[..., Any]) -> Iterator[None]:
+    """``kernel`` tells the sizes of an overload's results within."""
+    key = torch.DispatchKey.Meta
+    before = overload.py_kernels.get(key)
+    overload.py_kernels[key] = kernel
+    overload._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        if before is None:
+            del overload.py_kernels[key]
+        else:
+            overload.py_kernels[key] = before
+        overload._dispatch_cache.clear()

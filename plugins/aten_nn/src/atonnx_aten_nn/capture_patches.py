@@ -7,6 +7,7 @@ come kernels that tell the result's shape only.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,12 +20,16 @@ from atonnx_aten_nn._torch import (
     is_registered,
     is_surely,
     is_traced,
+    meta_kernel,
     original_kernel,
     replaced,
 )
 
 __all__ = [
     "adaptive_softmax",
+    "cross_map_norms",
+    "dynamic_pooling",
+    "gaussian_loss",
     "packed_sequences",
     "transformers_caches",
     "whole_ctc_loss",
@@ -178,6 +183,86 @@ def adaptive_softmax() -> Iterator[None]:
     with (
         replaced(layer, "forward", _adaptive_loss),
         replaced(layer, "predict", _adaptive_prediction),
+    ):
+        yield
+
+
+def _gaussian_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    var: torch.Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    if not isinstance(var, torch.Tensor) or not is_traced((input, var)):
+        return _GAUSSIAN_LOSS(input, target, var, full, eps, reduction)
+    var = (var.unsqueeze(-1) if var.dim() < input.dim() else var).clamp(min=eps)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
+
+
+_GAUSSIAN_LOSS: Callable[..., Any] = torch.nn.functional.gaussian_nll_loss
+
+
+@contextlib.contextmanager
+def gaussian_loss() -> Iterator[None]:
+    """The loss does not look whether a variance is negative."""
+    with replaced(torch.nn.functional, "gaussian_nll_loss", _gaussian_loss):
+        yield
+
+
+def _across_channels(layer: torch.nn.CrossMapLRN2d, input: torch.Tensor) -> torch.Tensor:
+    # torch's running sums never lose the first channel.
+    reach = (layer.size - 1) // 2
+    channel = torch.arange(input.shape[1])
+    counted = ((channel.unsqueeze(1) - channel).abs() <= reach) | (channel == 0)
+    sums = counted.to(input.dtype) @ (input * input).flatten(2)
+    scale = sums.reshape(input.shape) * (layer.alpha / layer.size) + layer.k
+    return input * scale**-layer.beta
+
+
+@contextlib.contextmanager
+def cross_map_norms() -> Iterator[None]:
+    """``CrossMapLRN2d`` is a formula, where torch's own function fills a buffer channel by channel."""
+    with replaced(torch.nn.CrossMapLRN2d, "forward", _across_channels):
+        yield
+
+
+# ------------------------------------------------------- shapes that torch would freeze
+
+
+def _max_pool1d(
+    self: torch.Tensor,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = (0,),
+    dilation: Any = (1,),
+    ceil_mode: bool = False,
+) -> torch.Tensor:
+    if not is_traced((self,)):
+        flags = (kernel_size, stride, padding, dilation, ceil_mode)
+        return original_kernel(aten.max_pool1d.default, self, *flags)
+    steps = [1, *stride] if stride else []
+    numbers = ([1, *kernel_size], steps, [0, *padding], [1, *dilation])
+    return torch.max_pool2d(self.unsqueeze(-2), *numbers, ceil_mode).squeeze(-2)
+
+
+def _fractional_max_pool3d(
+    self: torch.Tensor, kernel_size: Any, output_size: Any, random_samples: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    sizes = (*self.shape[:-3], *output_size)
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
+
+
+@contextlib.contextmanager
+def dynamic_pooling() -> Iterator[None]:
+    """Pooling whose shape rule in torch takes numbers only is captured with symbolic sizes."""
+    with (
+        replaced_kernels(aten.max_pool1d.default, _max_pool1d),
+        meta_kernel(aten.fractional_max_pool3d.default, _fractional_max_pool3d),
     ):
         yield
 
