@@ -9,11 +9,12 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx_ir as ir
 import torch
 
+from atonnx.build._torch import unset_fake_temporarily
 from atonnx.build.custom import custom_rows
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
@@ -43,7 +44,7 @@ _LOCK = threading.RLock()  # around what is global to the process: capture and i
 def export(
     model: Any,
     args: Any = (),
-    f: str | os.PathLike[str] | None = None,
+    f: str | os.PathLike[str] | BinaryIO | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
     verbose: bool | None = None,
@@ -142,7 +143,7 @@ def export(
         }
     )
     warn_idle(
-        f is not None,
+        f,
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
@@ -180,7 +181,8 @@ def export(
                 progress=lambda text: say(f"  torch.export, {text}"),
             )
         say("Translate the graph into ONNX...")
-        with _collector_suspended():
+        # A model of fake tensors may be exported under their mode, which computes nothing.
+        with _collector_suspended(), unset_fake_temporarily():
             program = _convert(
                 captured, opset, plugins, rows, prefer, runtime, optimize, axes, state,
                 opset_version is None, tell, say,
@@ -202,7 +204,7 @@ def export(
                 keep_initializers_as_inputs=keep_initializers_as_inputs,
                 external_data=external_data,
             )
-            say(f"Saved to {os.fspath(f)}")
+            say(f"Saved to {f}")
         tell(DONE, 1, 1)
     if verify and verbose is not False:
         print(program.verification)

@@ -151,7 +151,9 @@ class Translator:
                 inner = _attribute(graph_module, node.target)
                 if isinstance(inner, torch.fx.GraphModule) and inner.graph not in self._alias:
                     through_view = self._plan_graph(inner, missing, nested=True) or through_view
-            if node.op != "call_function" or self._is_plain(node) or _is_dead(node):
+            if node.op != "call_function" or _is_dead(node):
+                continue
+            if self._is_plain(node) and not self._is_users(node):
                 continue
             found = self._resolve(node)
             if isinstance(found, Refusal):
@@ -172,6 +174,13 @@ class Translator:
             return True
         value = node.meta.get("val")
         return isinstance(value, (*_SYMBOLIC, int, float)) and not node.meta.get("unbacked_bindings")
+
+    def _is_users(self, node: torch.fx.Node) -> bool:
+        """Whether the user has a row of their own for size arithmetic."""
+        if not isinstance(node.meta.get("val"), _SYMBOLIC):
+            return False
+        row = self.table.find(self.name(node.target), FxNodeView(node), False)
+        return row is not None and is_custom(row)
 
     def name(self, target: Any) -> str:
         """The key of a target in the dispatch table."""
@@ -566,6 +575,11 @@ class Translator:
             self._rename(scope, result, node.name)
         if node.meta.get("unbacked_bindings"):
             result = self._bind_symbols(scope, node, result)
+        elif isinstance(result, Value) and isinstance(node.meta.get("val"), _SYMBOLIC):
+            size = sizes.of(node.meta["val"])
+            if isinstance(size, SymSize):
+                scope.root(size.expr, result, None)
+            result = size
         env[node] = result
 
     def _rename(self, scope: Scope, value: Value, name: str) -> None:

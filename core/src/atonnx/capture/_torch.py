@@ -11,7 +11,7 @@ import sympy
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 
-from atonnx.build._torch import fake_mode_of, oblivious
+from atonnx.build._torch import FakeTensor, oblivious, unset_fake_temporarily
 
 __all__ = [
     "HigherOrderOperator",
@@ -84,8 +84,7 @@ def _plain_isinstance() -> Iterator[None]:
 def dim_names(program: torch.export.ExportedProgram) -> dict[sympy.Symbol, str]:
     """Symbols under the names of the ``Dim`` objects that a program of this process was captured with."""
     values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
-    mode = fake_mode_of([value for value in values if isinstance(value, torch.Tensor)])
-    env: Any = mode.shape_env if mode is not None else None
+    env: Any = next((value.fake_mode.shape_env for value in values if isinstance(value, FakeTensor)), None)
     labels = getattr(env, "source_name_to_debug_name", None)
     if not labels:
         return {}
@@ -125,7 +124,7 @@ def functional_retrace(program: torch.export.ExportedProgram) -> torch.export.Ex
     ]
     for node in guards:
         graph_module.graph.erase_node(node)
-    with oblivious():
+    with oblivious(), unset_fake_temporarily():
         retraced: torch.export.ExportedProgram = program.run_decompositions({})
         return retraced
 

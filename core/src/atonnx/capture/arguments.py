@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +31,7 @@ def warn_deprecated(given: Mapping[str, Any]) -> None:
 
 
 def warn_idle(
-    to_file: bool,
+    destination: Any,
     *,
     export_params: bool,
     keep_initializers_as_inputs: bool,
@@ -38,8 +39,10 @@ def warn_idle(
     dynamic_axes: Any,
     dynamic_shapes: Any,
 ) -> None:
-    """Warn of parameters that have no effect in this call, and of ``dynamic_axes``."""
-    if not to_file:
+    """Warn of parameters that have no effect in this call, of ``dynamic_axes``, of a stream to save to."""
+    if isinstance(destination, io.IOBase):
+        _warn("saving to a BytesIO or another stream is deprecated: give a path", DeprecationWarning)
+    if destination is None:
         idle = {
             "export_params=False": not export_params,
             "keep_initializers_as_inputs=True": keep_initializers_as_inputs,
