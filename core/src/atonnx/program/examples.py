@@ -47,7 +47,10 @@ class Axes:
         for expr, _ in self._expressions():
             for symbol in sorted(expr.free_symbols, key=str):
                 self.example.setdefault(symbol, max(2, self._bounds(symbol)[0]))
-        self.names = self._names(inputs)
+        self._axes = dict(self._named(inputs))
+        plain = {name: expr for name, expr in self._axes.items() if name.isidentifier()}
+        told = {symbol for expr in plain.values() for symbol in expr.free_symbols}
+        self._told = {**plain, **{str(symbol): symbol for symbol in self.example if symbol not in told}}
 
     def _expressions(self) -> Iterator[tuple[Any, int]]:
         for promised, leaf in zip(self._promised, self._leaves, strict=False):
@@ -58,20 +61,16 @@ class Axes:
             elif isinstance(promised, torch.SymInt):
                 yield promised.node.expr, int(leaf)
 
-    def _names(self, inputs: Sequence[ir.Value]) -> dict[sympy.Symbol, str]:
-        """Symbols under the names that the model's inputs have for them."""
-        names = {symbol: str(symbol) for symbol in self.example}
+    def _named(self, inputs: Sequence[ir.Value]) -> Iterator[tuple[str, Any]]:
+        """The expression of each dynamic axis under the name that the model has for it."""
         promised = [p for p in self._promised if isinstance(p, (torch.Tensor, *_SYMBOLIC))]
-        for value, tensor in zip(inputs, promised, strict=False):
-            if not isinstance(tensor, torch.Tensor):
-                if tensor.node.expr in names:
-                    names[tensor.node.expr] = str(value.name)
-                continue
-            for dim, axis in zip(tensor.shape, value.shape or (), strict=False):
-                if isinstance(dim, torch.SymInt) and isinstance(axis, ir.SymbolicDim) and axis.value:
-                    if dim.node.expr in names:
-                        names[dim.node.expr] = str(axis.value)
-        return names
+        for value, found in zip(inputs, promised, strict=False):
+            if isinstance(found, torch.SymInt):
+                yield str(value.name), found.node.expr
+            elif isinstance(found, torch.Tensor):
+                for dim, axis in zip(found.shape, value.shape or (), strict=False):
+                    if isinstance(dim, torch.SymInt) and isinstance(axis, ir.SymbolicDim) and axis.value:
+                        yield str(axis.value), dim.node.expr
 
     def _bounds(self, symbol: sympy.Symbol) -> tuple[int, float]:
         """Its range as the program has it."""
@@ -120,7 +119,7 @@ class Axes:
 
     def named(self, sizes: Sizes) -> dict[str, int]:
         """Sizes under the model's names."""
-        return {self.names[symbol]: size for symbol, size in sizes.items()}
+        return {name: int(_at(expr, sizes)) for name, expr in self._told.items()}
 
     def of_names(self, wanted: Mapping[str, int]) -> Sizes:
         """The example's sizes with others for the axes ``wanted``.
@@ -128,19 +127,16 @@ class Axes:
         Raises:
             OnnxExporterError: also a ValueError, where the inputs have no such dynamic axis.
         """
-        symbols: dict[str, list[sympy.Symbol]] = {}
-        for symbol, name in self.names.items():
-            symbols.setdefault(name, []).append(symbol)
-            if str(symbol) != name:
-                symbols.setdefault(str(symbol), []).append(symbol)
+        known = {**{str(symbol): symbol for symbol in self.example}, **self._axes}
         sizes = dict(self.example)
         for name, size in wanted.items():
-            if name not in symbols:
-                known = ", ".join(sorted(set(self.names.values()))) or "none"
+            solved = invert(known[name], size) if name in known else None
+            if solved is None or not solved[1].is_integer or int(_at(known[name], dict([solved]))) != size:
+                there = ", ".join(self._told) or "none"
                 raise both(OnnxExporterError, ValueError)(
-                    f"the inputs have no dynamic axis {name!r}; there are: {known}"
+                    f"the inputs have no dynamic axis {name!r} that can be {size}; there are: {there}"
                 )
-            sizes.update(dict.fromkeys(symbols[name], size))
+            sizes[solved[0]] = int(solved[1])
         return sizes
 
     def arguments(self, sizes: Sizes, generator: torch.Generator) -> tuple[Any, Any]:

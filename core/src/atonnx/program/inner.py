@@ -48,7 +48,7 @@ def hand_out(model: ir.Model, names: Sequence[str]) -> tuple[ir.Model, dict[str,
     """
     copy = model.clone()
     found = {name: _found(copy, name) for name in names}
-    lift = _Lift()
+    lift = _Lift(copy)
     return copy, {name: lift.up(trail, value) for name, (trail, value) in found.items()}
 
 
@@ -99,8 +99,13 @@ def _inside(
 class _Lift:
     """Brings values up, node by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: ir.Model) -> None:
         self._count = 0
+        self._calls: dict[ir.OperatorIdentifier, list[ir.Node]] = {name: [] for name in model.functions}
+        for graph in (model.graph, *(function.graph for function in model.functions.values())):
+            for node in ir.traversal.RecursiveGraphIterator(graph):
+                if node.op_identifier() in self._calls:
+                    self._calls[node.op_identifier()].append(node)
 
     def up(self, trail: Sequence[_Step], value: ir.Value) -> Handed:
         handed = Handed(value, None, f"{_address(trail)}/{value.name}")
@@ -159,10 +164,11 @@ class _Lift:
         inner.outputs[0].type, inner.outputs[0].shape = value.type, value.shape
         step.inside.append(inner)
         step.inside.outputs.append(inner.outputs[0])
-        step.node.resize_outputs(len(step.node.outputs) + 1)
-        outer = step.node.outputs[-1]
-        outer.name, outer.type = self._name(), value.type
-        return outer
+        # All calls of a function have all its outputs.
+        for node in [step.node] if step.attribute else self._calls[step.node.op_identifier()]:
+            node.resize_outputs(len(node.outputs) + 1)
+            node.outputs[-1].name, node.outputs[-1].type = self._name(), value.type
+        return step.node.outputs[-1]
 
     def _constant(self, graph: ir.Graph | ir.Function, tensor: ir.TensorProtocol) -> ir.Value:
         node = ir.node("Constant", [], {"value": tensor}, name=self._name())

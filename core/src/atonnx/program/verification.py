@@ -246,8 +246,8 @@ class _Verifier:
             args, kwargs = axes.arguments(sizes, torch.Generator().manual_seed(0))
             expected = self._guarded(args, kwargs)
         except Exception as error:  # whatever eager execution says of sizes that it does not take
-            text = str(error).strip().splitlines()
-            return Run(names, skipped=f"{type(error).__name__}: {text[0] if text else ''}")
+            text = str(error).strip().partition("\n")[0]
+            return Run(names, skipped=f"{type(error).__name__}: {text}"[:200])
         outputs, runtime_error = self._compared(args, kwargs, expected)
         return Run(names, outputs, runtime_error)
 
