@@ -13,14 +13,27 @@ from atonnx.errors import OnnxExporterError
 
 if TYPE_CHECKING:
     from atonnx.capture import is_in_onnx_export
+    from atonnx.exportable import ExportableModule
+    from atonnx.observer import InputObserver
     from atonnx.pipeline import export
     from atonnx.program import ONNXProgram
 
     __version__: str
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "__version__", "errors", "export", "is_in_onnx_export"]
+__all__ = [
+    "ExportableModule",
+    "InputObserver",
+    "ONNXProgram",
+    "OnnxExporterError",
+    "__version__",
+    "errors",
+    "export",
+    "is_in_onnx_export",
+]
 
 _LAZY = {
+    "ExportableModule": "atonnx.exportable",
+    "InputObserver": "atonnx.observer",
     "ONNXProgram": "atonnx.program",
     "export": "atonnx.pipeline",
     "is_in_onnx_export": "atonnx.capture",

@@ -51,6 +51,9 @@ class OnnxExporterError(RuntimeError):
         self.hint = hint
 
 
+OnnxExporterError.__module__ = "atonnx"
+
+
 def both(error: type[OnnxExporterError], builtin: type[Exception]) -> type[OnnxExporterError]:
     """A class that is ``error`` and the built-in kind: ``raise both(BuildError, TypeError)(...)``."""
     key = (error, builtin)

@@ -24,11 +24,12 @@ from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
 from atonnx.build.translator import Translator
-from atonnx.capture import Axes, Captured, capture, functional_form
+from atonnx.capture import Axes, Captured, capture, exporting, functional_form
 from atonnx.capture.arguments import example_arguments, refuse_not_there, warn_deprecated, warn_idle
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
 from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, VerificationError, both
+from atonnx.exportable import Request, resolve
 from atonnx.passes import run_passes
 from atonnx.plugins import Plugins, Target, load
 from atonnx.program import ONNXProgram, saving
@@ -79,7 +80,7 @@ def export(
     """Export a model to ONNX.
 
     Args:
-        model: An ``nn.Module`` or an ``ExportedProgram``.
+        model: An ``nn.Module`` or an ``ExportedProgram``; an ``ExportableModule`` brings its arguments.
         args: Example positional inputs: a tuple, or one tensor. A dict at its end is ``kwargs``. Tensors
             become inputs of the graph, other values become part of it.
         f: Where to save the model; the program is returned all the same.
@@ -151,7 +152,7 @@ def export(
         dynamic_shapes=dynamic_shapes,
     )
     refuse_not_there({"report": report, "profile": profile, "dump_exported_program": dump_exported_program})
-    if not dynamo and not isinstance(model, torch.export.ExportedProgram):
+    if not dynamo and not isinstance(model, (torch.export.ExportedProgram, torch.onnx.ExportableModule)):
         raise both(OnnxExporterError, ValueError)(
             "atonnx exports with torch.export only", hint="leave out dynamo=False, or use torch.onnx.export"
         )
@@ -161,8 +162,15 @@ def export(
         raise both(OnnxExporterError, ValueError)(f"metadata={metadata!r} is none of {METADATA}")
     if not isinstance(verify, bool) and verify != "strict":
         raise both(OnnxExporterError, ValueError)(f"verify={verify!r} is neither a bool nor 'strict'")
-    args, kwargs = example_arguments(args, kwargs)
-    axes = Axes(dynamic_shapes, dynamic_axes, tuple(input_names or ()), tuple(output_names or ()))
+    asked = resolve(
+        model,
+        Request(args, kwargs, input_names, output_names, dynamic_shapes),
+        has_axes=dynamic_axes is not None,
+    )
+    args, kwargs = example_arguments(asked.args, asked.kwargs)
+    axes = Axes(
+        asked.dynamic_shapes, dynamic_axes, tuple(asked.input_names or ()), tuple(asked.output_names or ())
+    )
     check_names(axes.input_names, axes.output_names)
     say = _speaker(verbose)
     plugins = load()
