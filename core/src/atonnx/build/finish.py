@@ -14,7 +14,7 @@ import torch
 from atonnx.build.builder import Builder
 from atonnx.build.metadata import Origin
 from atonnx.build.names import Names
-from atonnx.build.sizes import SymSize
+from atonnx.build.sizes import SymSize, text
 from atonnx.build.source import USER_OUTPUTS, Source
 from atonnx.build.translator import Translator
 from atonnx.build.value import Value
@@ -211,5 +211,5 @@ def _range_text(translator: Translator, source: Source) -> str:
     names = translator.session.axis_names
     ranges: dict[str, Any] = {}
     for symbol, bounds in source.ranges.items():
-        ranges.setdefault(str(names.get(symbol, symbol)), bounds)
+        ranges.setdefault(text(symbol, names), bounds)
     return "{" + ", ".join(f"{name}: {bounds}" for name, bounds in ranges.items()) + "}"

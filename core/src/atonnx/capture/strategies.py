@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +19,9 @@ from atonnx.capture.axes import by_forward_names, from_dynamic_axes
 from atonnx.capture.dynamic import axis_names, leaf_shapes, without_names
 from atonnx.capture.flags import exporting
 from atonnx.capture.functional import functional_form, needs_functional_form
-from atonnx.errors import CaptureError
+from atonnx.errors import CaptureError, OnnxExporterWarning
 
 __all__ = ["Axes", "Captured", "capture"]
-
-_LOGGER = logging.getLogger("atonnx")
 
 Patches = Sequence[tuple[str, contextlib.AbstractContextManager[Any]]]
 
@@ -161,7 +158,11 @@ def _distinct(tree: Any) -> Any:
 
 def _draft(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
     program, report = _torch.draft_export_module(model, args, kwargs, shapes)
-    _LOGGER.warning("The model was captured with torch.export.draft_export. Its report:\n%s", report)
+    warnings.warn(
+        f"The model was captured with torch.export.draft_export. Its report:\n{report}",
+        OnnxExporterWarning,
+        stacklevel=6,
+    )
     return program
 
 
@@ -172,7 +173,19 @@ def _export(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
         refined = _torch.refine_shapes(error, shapes)
         if refined is None:
             raise
+        frozen = _count_frozen(refined) - _count_frozen(shapes)
+        if frozen > 0:
+            warnings.warn(
+                f"The model fixes {frozen} of the dynamic axes, which get the size of the example: {error}",
+                OnnxExporterWarning,
+                stacklevel=6,
+            )
         return _torch.export_module(model, args, kwargs, refined, strict)
+
+
+def _count_frozen(shapes: Any) -> int:
+    """How many axes have one size only."""
+    return sum(type(leaf) is int for leaf in pytree.tree_leaves(shapes))
 
 
 def _failure(attempts: Sequence[tuple[str, Exception]]) -> CaptureError:
