@@ -205,6 +205,55 @@ def test_explain_shows_decompositions_and_rows_of_onnx_operators(installed, run)
     assert run("explain", "Relu")[1] == "ONNX Relu means the same in versions 13, 14\n"
 
 
+def test_explain_shows_which_opset_rows_are_taken(run):
+    out = run("explain", "Gelu", "--opset", 19)[1]
+    assert "below opset 20: opset_packs" in out and out.rstrip().endswith("taken at opset 19")
+    assert run("explain", "Gelu", "--opset", 20)[1].rstrip().endswith("not needed at opset 20")
+
+
+def test_explain_shows_what_a_sample_becomes_and_through_which_rows(run):
+    old, new = (run("explain", "aten::gelu", "--opset", opset)[1].splitlines() for opset in (11, 20))
+    assert old[2].startswith("  its first sample becomes Div 1, Erf 1")
+    assert old[3].startswith("    ONNX Gelu below opset 20: opset_packs")
+    assert new[2:] == ["  its first sample becomes Gelu 1"]
+
+
+def test_ops_lists_operators_with_their_plugins(installed, run):
+    def later():
+        table = Table("later")
+        table.translate("ns::new", since=20)(lambda op: None)
+        table.translate("aten::gelu")(lambda op, self, *, approximate="none": None)
+        return table
+
+    installed(mine=plugin(atonnx_translations=aten_table), later=plugin(atonnx_translations=later))
+    lines = run("ops", "--opset", 20)[1].splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "aten::add.Scalar",
+        "aten::add.Tensor",
+        "aten::gelu",
+        "ns::new",
+    ]
+    assert lines[2].split(maxsplit=1)[1] == "later, mine"
+    assert "ns::new" not in run("ops", "--opset", 19)[1]
+    assert [line.split()[0] for line in run("ops", "--plugin", "later", "--opset", 19)[1].splitlines()] == [
+        "aten::gelu"
+    ]
+    code, _, err = run("ops", "--plugin", "nobody")
+    assert code == 1 and "no plugin is named nobody" in err and "later, mine" in err
+
+
+def test_ops_missing_has_neither_rows_nor_decompositions_nor_gradients(installed, run):
+    def decompositions():
+        return {torch.ops.aten.relu.default: print, torch.ops.aten.tanh.default: None}
+
+    mine = plugin(atonnx_translations=aten_table, atonnx_decompositions=decompositions)
+    installed(mine=mine)
+    found = set(run("ops", "--missing")[1].split())
+    assert {"aten::sub.Tensor", "aten::tanh", "aten::mm"} <= found
+    assert not {"aten::add.Tensor", "aten::relu", "aten::add_.Tensor", "aten::tanh_backward"} & found
+    assert run("ops", "--missing", "--plugin", "mine")[0] == 2
+
+
 def test_explain_of_an_unknown_operator_names_close_ones(installed, run):
     installed(mine=plugin(atonnx_translations=aten_table))
     code, out, err = run("explain", "aten::gelo")

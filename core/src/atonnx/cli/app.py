@@ -146,6 +146,33 @@ def plugins(
             print(line)
 
 
+def ops(
+    opset: Annotated[int, typer.Option(min=MIN_OPSET, help="The ONNX opset.")] = DEFAULT_OPSET,
+    plugin: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Rows of this plugin only.", show_default=False)
+    ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="List the ATen operators instead that have neither a row nor a decomposition: those with "
+            "kernels for the CPU and for torch.export, without those of gradients and optimizers.",
+        ),
+    ] = False,
+    traceback: Traceback = False,
+) -> None:
+    """List the PyTorch operators that have a row, with the plugins that have it.
+
+    In-place and out= forms are served by the operators that they are forms of, operators without a row
+    by their decomposition, if there is one.
+    """
+    if missing and plugin is not None:
+        raise typer.BadParameter("what is missing is missing in all plugins", param_hint="--missing")
+    loaded = load()
+    for line in listing.missing(loaded, opset) if missing else listing.operators(loaded, opset, plugin):
+        print(line)
+
+
 def explain(
     op: Annotated[str, typer.Argument(metavar="OP", show_default=False)],
     opset: Annotated[int, typer.Option(min=MIN_OPSET, help="The ONNX opset.")] = DEFAULT_OPSET,
@@ -154,8 +181,8 @@ def explain(
 ) -> None:
     """Show which rows translate an operator, in the order of their rank, and why one is chosen.
 
-    OP is a PyTorch operator (aten::gelu, aten.add.Tensor) or an ONNX operator (Gelu), for which the rows
-    of the opset packs are shown.
+    OP is a PyTorch operator (aten::gelu, aten.add.Tensor), whose first sample tells what it becomes and
+    which rows of opset packs that takes, or an ONNX operator (Gelu), for which those rows are shown.
     """
     for line in listing.explained(load(), op, opset, _pairs(prefer, "--prefer")):
         print(line)
@@ -182,7 +209,7 @@ def _application(loaded: Plugins) -> typer.Typer:
     """Our commands and the plugins'."""
     app = _group()
     app.callback()(root)
-    for command in (export, plugins, explain):
+    for command in (export, plugins, ops, explain):
         app.command()(command)
     names = dict.fromkeys(_names(app), "atonnx")
     for plugin, own in loaded.cli(_group):

@@ -10,13 +10,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from atonnx.dispatch import MIN_OPSET, OpsetTable, merge, target_name
+from atonnx.dispatch import MIN_OPSET, OpsetRow, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
 from atonnx.dispatch.row import canonical
 from atonnx.errors import OnnxExporterError, PluginError, UnsupportedOpError
 from atonnx.plugins import PluginRecord, Plugins
 
-__all__ = ["explained", "problems", "record_lines", "records_json", "version_lines", "written"]
+__all__ = [
+    "explained",
+    "missing",
+    "operators",
+    "problems",
+    "record_lines",
+    "records_json",
+    "version_lines",
+    "written",
+]
 
 
 def version_lines(plugins: Plugins) -> list[str]:
@@ -94,6 +103,36 @@ def problems(plugins: Plugins) -> list[str]:
     return [*(str(record) for record in plugins.failed), *found, *conflicts]
 
 
+def operators(plugins: Plugins, opset: int, plugin: str | None) -> list[str]:
+    """The operators that have a row at an opset, with the plugins that have it."""
+    if plugin is not None and plugins.record(plugin) is None:
+        names = ", ".join(record.name for record in plugins.records) or "none"
+        raise PluginError(f"no plugin is named {plugin}", hint=f"the plugins are: {names}")
+    owners: dict[str, set[str]] = {}
+    for row in plugins.translations():
+        if row.serves(opset) and plugin in (None, row.plugin):
+            owners.setdefault(row.target, set()).add(row.plugin)
+    width = max(map(len, owners), default=0)
+    return [f"{target.ljust(width)}  {', '.join(sorted(owners[target]))}" for target in sorted(owners)]
+
+
+def missing(plugins: Plugins, opset: int) -> list[str]:
+    """The ATen operators that a captured model may call and that nothing translates."""
+    from atonnx.build.decompose import Decomposer
+    from atonnx.build.sizes import SizeFacts
+    from atonnx.cli._torch import inference_overloads
+
+    rows = {row.target for row in plugins.translations() if row.serves(opset)}
+    found = plugins.decompositions()
+    table = {overload: found.table[overload][1] for overload in found.table}
+    decomposer = Decomposer(table, [provider for _, provider in found.providers], SizeFacts({}))
+    return [
+        overload.name()
+        for overload in inference_overloads()
+        if overload.name() not in rows and decomposer.function_for(overload) is None
+    ]
+
+
 def explained(plugins: Plugins, op: str, opset: int, prefer: Mapping[str, str]) -> list[str]:
     """The rows of an operator in the order of their rank, or those of an ONNX operator in opset packs."""
     table = merge(plugins.translations(), opset, prefer)
@@ -103,8 +142,9 @@ def explained(plugins: Plugins, op: str, opset: int, prefer: Mapping[str, str]) 
     for target in targets:
         lines.append(f"{target} at opset {opset}")
         lines += [f"  {place}. {candidate}" for place, candidate in enumerate(table.explain(target), 1)]
+        lines += _shown(plugins, target, opset)
     lines += _decompositions(plugins, op, targets)
-    lines += _opset_rows(plugins, op)
+    lines += _opset_rows(plugins, op, opset)
     if not lines:
         raise _unknown(plugins, op, known)
     return lines
@@ -132,13 +172,56 @@ def _decompositions(plugins: Plugins, op: str, targets: list[str]) -> list[str]:
     return lines
 
 
-def _opset_rows(plugins: Plugins, op: str) -> list[str]:
+def _shown(plugins: Plugins, target: str, opset: int) -> list[str]:
+    """What the first sample of an operator becomes, and the rows of opset packs that this takes."""
+    from atonnx.testing.graphs import capture_call
+    from atonnx.testing.translate import counted, translate_call
+
+    sample = next((s for _, s in plugins.op_samples() if target_name(s.overload) == target), None)
+    if sample is None:
+        return []
+    table = _Recorder(plugins.opset_rows())
+    try:
+        call = capture_call(
+            sample.overload,
+            sample.made_args(),
+            sample.made_kwargs(),
+            dynamic=False,
+            outputs=sample.options.get("outputs"),
+        )
+        counts = counted(translate_call(call, opset, opset_table=table))
+    except OnnxExporterError as error:
+        return [f"  its first sample: {str(error).splitlines()[0]}"]
+    lines = [f"  its first sample becomes {', '.join(f'{n} {c}' for n, c in counts.items()) or 'nothing'}"]
+    return lines + [f"    {_told(row)}" for row in table.taken]
+
+
+class _Recorder(OpsetTable):
+    """A table that remembers which rows were taken from it."""
+
+    def __init__(self, rows: Iterable[OpsetRow]) -> None:
+        super().__init__(rows)
+        self.taken: dict[OpsetRow, None] = {}
+
+    def _find(self, kind: str, op_type: str, domain: str, opset: int) -> OpsetRow | None:
+        row = super()._find(kind, op_type, domain, opset)
+        if row is not None:
+            self.taken[row] = None
+        return row
+
+
+def _told(row: OpsetRow) -> str:
+    name = f"{row.domain}::{row.op_type}" if row.domain else row.op_type
+    return f"ONNX {name} {row.kind} opset {row.opset}: {row.plugin} {row.where}"
+
+
+def _opset_rows(plugins: Plugins, op: str, opset: int) -> list[str]:
     domain, _, op_type = op.rpartition("::")
     table = OpsetTable(plugins.opset_rows())
-    lines = [
-        f"ONNX {op} {row.kind} opset {row.opset}: {row.plugin} {row.where}"
-        for row in table.of(op_type, domain)
-    ]
+    lines = []
+    for row in table.of(op_type, domain):
+        needed = opset < row.opset if row.kind == "below" else opset >= row.opset
+        lines.append(f"{_told(row)} - {'taken' if needed else 'not needed'} at opset {opset}")
     same = [", ".join(map(str, versions)) for versions in table.same(op_type, domain)]
     return lines + [f"ONNX {op} means the same in versions {versions}" for versions in same]
 
