@@ -221,3 +221,20 @@ def test_a_product_with_a_constant_table_takes_few_nodes():
     program = atonnx.export(Rotary(), (torch.randn(2, 5, 6),), verbose=False, opset_version=20)
     kinds = [node.op_type for node in program.model.graph]
     assert kinds.count("Mul") + kinds.count("Add") <= 4, kinds
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("overload", "arguments"),
+    [
+        *((o, ()) for o in (aten.sum.default, aten.mean.default, aten.prod.default)),
+        *((o, (0,)) for o in (aten.prod.dim_int, aten.cumsum.default, aten.cumprod.default)),
+        *((o, ([1],)) for o in (aten.sum.dim_IntList, aten.mean.dim)),
+    ],
+    ids=str,
+)
+def test_reductions_in_a_dtype_of_the_other_kind(overload, arguments, dynamic):
+    z = torch.tensor([[1 + 2j, -0.5, 3j], [2, 1j, 4]])
+    for x in (z.real.contiguous(), torch.tensor([[1, 2, 3], [4, 5, 6]])):
+        kit.check_op(overload, x, *arguments, dtype=torch.complex64, dynamic=dynamic)
+    kit.check_op(overload, z, *arguments, dtype=torch.float32, dynamic=dynamic)

@@ -104,7 +104,10 @@ def as_pair(op: Builder, x: Any, dtype: ir.DataType) -> Value:
     made = op.cast(x, dtype)
     if isinstance(x, Value) and x.is_complex:
         return paired(made)
-    return paired(op.Pad(op.Unsqueeze(made, [-1]), [0] * (2 * made.rank + 1) + [1]))
+    dims = made.dims
+    padded = op.Pad(op.Unsqueeze(made, [-1]), [0] * (2 * made.rank + 1) + [1])
+    padded.dims = None if dims is None else (*dims, 2)  # Pad's pads do not tell
+    return paired(padded)
 
 
 def column(op: Builder, x: Any, dtype: ir.DataType) -> Value:

@@ -79,13 +79,17 @@ def sum_prim(op: Builder, inp: Value, dims: Any, *, output_dtype: Any = None) ->
 @table.translate(aten.mean.dim, complex="only")
 def mean_dim(op: Builder, self: Value, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Value:
     """ReduceSum of both parts, Div by the count."""
-    return _mean(op, _as_asked(op, self, dtype), _axes(self, dim), keepdim)
+    x = _as_asked(op, self, dtype)
+    if not x.is_complex:
+        return op.translate(aten.mean.dim, x, dim, keepdim)
+    return _mean(op, x, _axes(self, dim), keepdim)
 
 
 @table.translate(aten.mean.default, complex="only")
 def mean(op: Builder, self: Value, *, dtype: Any = None) -> Value:
     """ReduceSum of both parts over all axes, Div by the count."""
-    return _mean(op, _as_asked(op, self, dtype), _axes(self, None), False)
+    x = _as_asked(op, self, dtype)
+    return _mean(op, x, _axes(self, None), False) if x.is_complex else op.translate(aten.mean.default, x)
 
 
 # ----------------------------------------------------------------- products
