@@ -148,6 +148,15 @@ def test_dropout_outside_training_keeps_everything(opset):
     agree(lambda op, x: op.at(11).Dropout(x, ratio=0.3, outputs=1)[0], {"x": x}, opset, expected=[x])
 
 
-def test_dropout_in_training_is_refused_below_12():
-    with pytest.raises(UnsupportedOpError, match="Dropout in training at opset 11"):
-        build(lambda op, x: op.Dropout(x, 0.3, op.const(True)), {"x": numbers((2,))}, 11)
+def test_dropout_in_training_draws_a_mask_below_12():
+    x = np.ones(1000, np.float32)
+    call = lambda op, x: op.Dropout(x, 0.25, op.const(True), outputs=2)  # noqa: E731
+    y, mask = run(build(call, {"x": x}, 11), {"x": x})
+    assert 650 < mask.sum() < 850
+    np.testing.assert_allclose(y, np.where(mask, 4 / 3, 0), rtol=1e-6)
+
+
+def test_dropout_whose_training_mode_is_computed_is_refused_below_12():
+    inputs = {"x": numbers((2,)), "training": np.array(True)}
+    with pytest.raises(UnsupportedOpError, match="training mode the model computes at opset 11"):
+        build(lambda op, x, training: op.Dropout(x, 0.3, training), inputs, 11)

@@ -191,20 +191,22 @@ def test_what_cannot_be_had_is_kept_and_named(legalized):
 
 
 def test_the_warning_names_operator_dtype_line_and_a_way_out():
-    def fn(x):
-        return torch.rand_like(x)
+    def row(op, x):
+        return op.MaxUnpool(x, op.const(np.zeros((1, 1, 2, 2), np.int64)), kernel_shape=[1, 1])
 
+    x = torch.ones(1, 1, 2, 2, dtype=torch.float64)
+    table = {torch.ops.aten.neg.default: row}
     with pytest.warns(OnnxExporterWarning, match="no CPU kernel") as caught:
-        program = exported(fn, torch.ones(2), opset_version=22)
-    assert ops(program) == ["RandomUniform"]
+        program = exported(torch.neg, x, custom_translation_table=table)
+    assert ops(program) == ["MaxUnpool"]
     (text,) = [str(w.message) for w in caught if issubclass(w.category, OnnxExporterWarning)]
     line = Model.forward.__code__.co_firstlineno + 1
-    where = f"  RandomUniform of float, for aten.rand_like.default, at {__file__}:{line}, in forward\n"
+    where = f"  MaxUnpool of double, for aten.neg.default, at {__file__}:{line}, in forward\n"
     assert where in text
     assert "an older opset may have one" in text and 'target="portable"' in text
     with warnings.catch_warnings():
         warnings.simplefilter("error", OnnxExporterWarning)
-        exported(fn, torch.ones(2), opset_version=22, target="portable")
+        exported(torch.neg, x, custom_translation_table=table, target="portable")
 
 
 def test_a_model_without_gaps_is_neither_changed_nor_warned_of():

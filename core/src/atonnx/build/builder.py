@@ -325,11 +325,13 @@ class Builder:
             BuildError: ``dtype`` cannot hold the value exactly (rounding of floats is no loss).
         """
         kind = None if dtype is None else to_ir(dtype)
-        quick = kind is not None and isinstance(value, (bool, int, float))
         owner = self.scope.owner
         key: Any = None
-        if quick:
-            key = scalar_key(value, kind)  # type: ignore[arg-type]
+        if kind is not None and isinstance(value, (bool, int, float)):
+            key = scalar_key(value, kind)
+        elif isinstance(value, (list, tuple)) and value and all(type(item) is int for item in value):
+            key = (kind or _INT64, *value)
+        if key is not None:
             found = owner.constants.get(key)
             if found is not None:
                 return found
@@ -339,7 +341,7 @@ class Builder:
         if found is None:
             found = self._new_constant(owner, tensor)
             owner.constants[data] = found
-        if quick:
+        if key is not None:
             owner.constants[key] = found
         return found
 

@@ -71,17 +71,19 @@ def constant_tensor(value: Any, dtype: ir.DataType | None) -> ir.TensorProtocol:
     Raises:
         BuildError: ``dtype`` cannot hold the value.
     """
-    if isinstance(value, torch.Tensor):
-        made = ir.tensor_adapters.TorchTensor(value.detach().contiguous())
-        if dtype is not None and made.dtype != dtype:
-            raise BuildError(f"a {made.dtype.name} tensor was given for a {dtype.name} constant")
-        return made
-    if isinstance(value, ir.TensorProtocol):
-        return value
-    if isinstance(value, np.ndarray):
-        return ir.Tensor(value if dtype is None else value.astype(dtype.numpy()))
-    if not isinstance(value, (_NUMBER, Sequence)) or isinstance(value, str):
-        raise BuildError(f"{value!r} cannot be a constant")
+    # The checks for tensors are slow, and most constants are numbers.
+    if not isinstance(value, (*_NUMBER, list, tuple)):
+        if isinstance(value, torch.Tensor):
+            made = ir.tensor_adapters.TorchTensor(value.detach().contiguous())
+            if dtype is not None and made.dtype != dtype:
+                raise BuildError(f"a {made.dtype.name} tensor was given for a {dtype.name} constant")
+            return made
+        if isinstance(value, np.ndarray):
+            return ir.Tensor(value if dtype is None else value.astype(dtype.numpy()))
+        if isinstance(value, ir.TensorProtocol):
+            return value
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise BuildError(f"{value!r} cannot be a constant")
     kind = to_ir(dtype) if dtype is not None else default_dtype(value)
     _check(value, kind)
     with np.errstate(over="ignore"):

@@ -14,14 +14,25 @@ aten = torch.ops.aten
 table = Table(__name__)
 
 
+def _drop(op: Builder, x: Value, p: float) -> tuple[Value, Value]:
+    """What Dropout keeps in training, and which that is.
+
+    ONNX Runtime takes a Dropout out of a model, in training too, unless its mask is read.
+    """
+    if p == 1:
+        return op.Mul(x, 0.0), op.expand(op.const(False), sizes_of(x))
+    y, mask = op.Dropout(x, op.const(p, x.dtype), True, outputs=2)
+    return op.Where(mask, y, op.const(0, x.dtype)), mask
+
+
 def drop(op: Builder, x: Value, p: float) -> Value:
-    """Dropout with training_mode."""
-    return op.Dropout(x, op.const(p, x.dtype), True)
+    """Dropout in training."""
+    return _drop(op, x, p)[0]
 
 
 @table.translate(aten.dropout.default)
 def dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
-    """The input itself in evaluation; Dropout(training_mode=True) in training."""
+    """The input itself in evaluation; Dropout(training_mode=True), and Where by its mask, in training."""
     return drop(op, input, p) if train and p else input
 
 
@@ -29,8 +40,7 @@ def dropout(op: Builder, input: Value, p: float, train: bool) -> Value:
 def native_dropout(op: Builder, input: Value, p: float, train: bool | None) -> tuple[Value, Value | None]:
     """Dropout with its mask."""
     if train is not False and p:
-        y, mask = op.Dropout(input, op.const(p, input.dtype), True, outputs=2)
-        return y, mask
+        return _drop(op, input, p)
     return input, op.expand(op.const(True), op.outs[1].dims) if used(op, 1) else None
 
 
@@ -100,6 +110,5 @@ def samples() -> list[Any]:
     channels = (aten.feature_dropout.default, aten.feature_alpha_dropout.default)
     plain = (aten.dropout.default, aten.native_dropout.default, aten.alpha_dropout.default)
     return [
-        *(OpSample(overload, trained, opsets=12) for overload in (*plain, *channels)),
-        *(OpSample(overload, evaluated) for overload in (*plain, *channels)),
+        *(OpSample(overload, make) for overload in (*plain, *channels) for make in (trained, evaluated)),
     ]

@@ -188,18 +188,21 @@ def dropout(
     *,
     seed: int | None = None,
 ) -> Any:
-    """Identity, which Dropout is outside training.
-
-    Raises:
-        UnsupportedOpError: training, or what may be training, is asked for.
-    """
+    """Identity outside training; in training a random mask, its numbers drawn in float."""
     training = None if training_mode is None else training_mode.const_value
-    if training_mode is not None and (training is None or bool(training.numpy().reshape(()))):
-        raise refuse(op, "Dropout in training", 12)
-    kept = op.Identity(x)
-    if op.asked_outputs == 1:
-        return kept
-    return kept, op.Expand(op.const(True), op.Shape(x))
+    if training_mode is not None and training is None:
+        raise refuse(op, "Dropout whose training mode the model computes", 12)
+    if training is None or not training.numpy().item():
+        kept = op.Identity(x)
+        if op.asked_outputs == 1:
+            return kept
+        return kept, op.Expand(op.const(True), op.Shape(x))
+    rate = op.const(0.5) if ratio is None else op.cast(ratio, ir.DataType.FLOAT)
+    drawn = op.RandomUniformLike(x, dtype=ir.DataType.FLOAT, seed=None if seed is None else float(seed))
+    mask = op.Not(op.Less(drawn, rate))
+    scale = op.cast(op.Sub(1.0, rate), x.dtype)
+    kept = op.Where(mask, op.Div(x, scale), op.const(0, x.dtype))
+    return (kept, mask)[: op.asked_outputs] if op.asked_outputs > 1 else kept
 
 
 @pack.above(10, "Dropout")

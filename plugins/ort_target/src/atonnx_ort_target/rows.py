@@ -39,12 +39,12 @@ class Rows:
 
 def find(op_type: str, dtypes: Mapping[str, ir.DataType]) -> Row | None:
     """The row for a node whose type variables have these dtypes."""
-    from atonnx_ort_target import doubles, integers, recurrent, windows
+    from atonnx_ort_target import doubles, draws, integers, recurrent, windows
 
     first = next(iter(dtypes.values()), None)
     if first is None:
         return None
-    for rows in (doubles.rows, windows.rows, recurrent.rows, integers.rows):
+    for rows in (doubles.rows, windows.rows, recurrent.rows, integers.rows, draws.rows):
         row = rows.get(op_type, first)
         if row is not None:
             return row
