@@ -78,3 +78,35 @@ def test_a_cache_is_taken_apart_from_the_first_capture_on():
     with patches.transformers_caches():
         assert cache_utils.DynamicCache in pytree.SUPPORTED_NODES
     assert cache_utils.DynamicCache in pytree.SUPPORTED_NODES
+
+
+def test_circular_padding_of_a_dynamic_size_that_also_cuts(run):
+    class Padded(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.pad(x, (-1, 2, 1, -2), mode="circular")
+
+    axes = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
+    run(Padded(), (torch.randn(2, 3, 6, 7),), (axes,), [(torch.randn(1, 3, 5, 6),)], 20)
+
+
+@pytest.mark.parametrize("variance", [(4, 3), (4,), (4, 1)])
+@pytest.mark.parametrize("options", [{}, {"full": True, "reduction": "none"}, {"reduction": "sum"}])
+def test_a_gaussian_loss_with_any_variance(variance, options, run):
+    class Loss(torch.nn.Module):
+        def forward(self, x, y, var):
+            return torch.nn.functional.gaussian_nll_loss(x, y, var, **options)
+
+    run(Loss(), (torch.randn(4, 3), torch.randn(4, 3), torch.rand(variance)), None, [], 20)
+
+
+def test_the_best_classes_of_an_adaptive_softmax(run):
+    class Predicts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])
+
+        def forward(self, x):
+            return self.layer.predict(x)
+
+    sizes = ({0: torch.export.Dim.DYNAMIC},)
+    run(Predicts(), (torch.randn(40, 8),), sizes, [(torch.randn(7, 8),)], 20)

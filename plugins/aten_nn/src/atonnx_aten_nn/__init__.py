@@ -68,7 +68,7 @@ def atonnx_capture_patches() -> list[Any]:
         patches.packed_sequences(),
         patches.adaptive_softmax(),
         patches.cross_map_norms(),
-        patches.dynamic_pooling(),
+        patches.dynamic_shape_rules(),
         patches.gaussian_loss(),
         patches.transformers_caches(),
     ]

@@ -28,7 +28,7 @@ from atonnx_aten_nn._torch import (
 __all__ = [
     "adaptive_softmax",
     "cross_map_norms",
-    "dynamic_pooling",
+    "dynamic_shape_rules",
     "gaussian_loss",
     "packed_sequences",
     "transformers_caches",
@@ -257,11 +257,21 @@ def _fractional_max_pool3d(
     return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
 
 
+def _pad_circular(self: torch.Tensor, pad: Any) -> torch.Tensor:
+    if not is_traced((self,)):
+        return original_kernel(aten._pad_circular.default, self, pad)
+    sizes = list(self.shape)
+    for i in range(0, len(pad), 2):
+        sizes[-1 - i // 2] += pad[i] + pad[i + 1]
+    return self.new_empty(sizes)
+
+
 @contextlib.contextmanager
-def dynamic_pooling() -> Iterator[None]:
-    """Pooling whose shape rule in torch takes numbers only is captured with symbolic sizes."""
+def dynamic_shape_rules() -> Iterator[None]:
+    """Operators whose shape rule in torch takes numbers only are captured with symbolic sizes."""
     with (
         replaced_kernels(aten.max_pool1d.default, _max_pool1d),
+        replaced_kernels(aten._pad_circular.default, _pad_circular),
         meta_kernel(aten.fractional_max_pool3d.default, _fractional_max_pool3d),
     ):
         yield
