@@ -119,6 +119,28 @@ def test_DS1_a_name_that_nothing_has_is_an_error():
         exported(lambda x, y: x + y, dynamic_shapes={"zzz": {0: "n"}})
 
 
+@pytest.mark.parametrize("axis", [-1, 2, "0", None])
+def test_DS1_an_axis_that_a_tensor_does_not_have_is_an_error(axis):
+    with pytest.raises(ValueError, match="there is no axis") as caught:
+        exported(lambda x, y: x + y, dynamic_shapes=({axis: "n"}, None))
+    assert isinstance(caught.value, OnnxExporterError)
+
+
+def test_DS1_shapes_collected_by_tensor():
+    y = X + 1
+    collection = torch.export.ShapesCollection()
+    collection[X], collection[y] = {0: "n"}, {0: Dim("m")}
+    program = exported(lambda x, y: (x + 1, y + 1), X, y, dynamic_shapes=collection)
+    assert shapes(program)[0] == [["n", "3"], ["m", "3"]]
+
+
+def test_DS1_shapes_from_additional_inputs():
+    more = torch.export.AdditionalInputs()
+    more.add((X.repeat(2, 1), X))
+    program = exported(lambda x, y: (x + 1, y + 1), dynamic_shapes=more)
+    assert [row[0].startswith("s") for row in shapes(program)[0]] == [True, False]
+
+
 def test_DS4_hints_keep_torchs_symbols():
     program = exported(
         lambda x, y: (x + 1, y + 1), dynamic_shapes=({0: Dim.DYNAMIC, 1: Dim.STATIC}, {0: Dim.AUTO, 1: 3})

@@ -397,6 +397,12 @@ def test_P15_python_numbers_are_constant_outputs():
     )
 
 
+def test_P15_numbers_made_of_sizes_are_outputs_with_the_models_names():
+    program = exported(lambda x: (x + 1, x.shape[0] * 2, x.shape[0]), dynamic_shapes=({0: "n"},))
+    assert outputs_of(program) == ["add", "mul", "sym_size_int_1"]
+    checked(program, X, expected=[X + 1, torch.tensor(4), torch.tensor(2)])
+
+
 class OddNames(torch.nn.Module):
     """Parameters that are named like attributes of Python, of torch, and like the input."""
 
@@ -654,8 +660,9 @@ def test_S3_what_is_not_there_yet_says_so(option):
 
 def test_P46_training_mode_is_a_warning_and_stays():
     model = Two().train()
-    with pytest.warns(UserWarning, match="training mode"):
+    with pytest.warns(UserWarning, match="training mode") as caught:
         atonnx.export(model, (X,))
+    assert [Path(w.filename).name for w in caught] == [Path(__file__).name]
     assert model.training
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from atonnx.build.sizes import SymSize, text
 from atonnx.build.source import USER_OUTPUTS, Source
 from atonnx.build.translator import Translator
 from atonnx.build.value import Value
+from atonnx.build.warn import warn_user
 from atonnx.errors import OnnxExporterWarning
 
 __all__ = ["finish", "ir_version"]
@@ -85,11 +85,10 @@ def finish(
         _state_pairs(builder, translator, made)
     elif translator.state:
         written = ", ".join(sorted(translator.state))
-        warnings.warn(
+        warn_user(
             f"the model writes to {written}; the ONNX model does not keep these new values. "
             'Export with state="io" to have them as outputs.',
             OnnxExporterWarning,
-            stacklevel=5,
         )
     for value, (original, name) in zip(inputs, names.inputs, strict=True):
         _rename(value, original, name or value.name or original)
@@ -180,6 +179,8 @@ def _as_output(
         value.dims, value.is_complex = dims, is_complex
         value.name = translator.session.unique(name)
         value.producer().name = f"node_{value.name}"
+    elif isinstance(item, SymSize):
+        value.name = translator.session.unique(name)
     return value
 
 

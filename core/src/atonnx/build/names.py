@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.utils._pytree as pytree
 
 from atonnx.build.source import USER_OUTPUTS, Source
@@ -48,7 +49,7 @@ class Names:
         own = [
             spec.name
             for node, spec in zip(source.placeholders(), source.inputs, strict=True)
-            if spec.kind == "USER_INPUT" and not isinstance(node.meta.get("val"), _BAKED)
+            if spec.kind == "USER_INPUT" and isinstance(node.meta.get("val"), _INPUTS)
         ]
         chosen = [*input_names, *[""] * len(own)]
         taken = {*input_names, *output_names, *own, *(spec.target for spec in source.inputs)}
@@ -69,7 +70,7 @@ class Names:
         yield from self.outputs.values()
 
 
-_BAKED = (int, float, str, type(None))
+_INPUTS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from atonnx.build.warn import warn_user
 from atonnx.errors import OnnxExporterError, both
 
 __all__ = ["example_arguments", "refuse_not_there", "warn_deprecated", "warn_idle"]
@@ -27,7 +27,7 @@ def warn_deprecated(given: Mapping[str, Any]) -> None:
     """Warn of each deprecated parameter that has another value than its default."""
     for name, (default, instead) in _DEPRECATED.items():
         if given[name] != default:
-            _warn(f"{name}= is deprecated and ignored: {instead}", DeprecationWarning)
+            warn_user(f"{name}= is deprecated and ignored: {instead}", DeprecationWarning)
 
 
 def warn_idle(
@@ -41,7 +41,7 @@ def warn_idle(
 ) -> None:
     """Warn of parameters that have no effect in this call, of ``dynamic_axes``, of a stream to save to."""
     if isinstance(destination, io.IOBase):
-        _warn("saving to a BytesIO or another stream is deprecated: give a path", DeprecationWarning)
+        warn_user("saving to a BytesIO or another stream is deprecated: give a path", DeprecationWarning)
     if destination is None:
         idle = {
             "export_params=False": not export_params,
@@ -49,18 +49,18 @@ def warn_idle(
             "external_data=False": not external_data,
         }
         for text in (text for text, is_given in idle.items() if is_given):
-            _warn(f"{text} has no effect without f: pass it to ONNXProgram.save()", UserWarning)
+            warn_user(f"{text} has no effect without f: pass it to ONNXProgram.save()", UserWarning)
     if dynamic_axes is None:
         return
     if dynamic_shapes is not None:
-        _warn("dynamic_axes has no effect beside dynamic_shapes", UserWarning)
+        warn_user("dynamic_axes has no effect beside dynamic_shapes", UserWarning)
         return
-    _warn(
+    warn_user(
         "'dynamic_axes' is not recommended, and may lead to 'Constraints violated.' of torch.export. "
         "Supply 'dynamic_shapes' instead if the export does not succeed.",
         UserWarning,
     )
-    _warn(
+    warn_user(
         "dynamic_axes= is deprecated: give dynamic_shapes=, which takes axis names as well",
         DeprecationWarning,
     )
@@ -98,7 +98,3 @@ def example_arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tupl
     if kwargs is None and args and isinstance(args[-1], dict):
         return tuple(args[:-1]), dict(args[-1])
     return tuple(args), dict(kwargs or {})
-
-
-def _warn(text: str, category: type[Warning]) -> None:
-    warnings.warn(text, category, stacklevel=4)

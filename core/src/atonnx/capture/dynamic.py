@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,13 +10,16 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 
+from atonnx.build.warn import warn_user
 from atonnx.capture._torch import dim_names
+from atonnx.errors import OnnxExporterError, both
 
 __all__ = [
     "Automatic",
     "Extra",
     "axis_names",
     "bound_arguments",
+    "check_axes",
     "children_of",
     "leaf_shapes",
     "without_names",
@@ -61,6 +63,24 @@ def leaf_shapes(
         shape = shapes.get(name) if name in bound else (shapes.get(extra) or {}).get(name)
         pairs += _leaves(value, shape)
     return pairs
+
+
+def check_axes(pairs: Iterable[tuple[Any, Any]]) -> None:
+    """Check that the tensors have the axes that are named: torch.export passes over what they lack.
+
+    Raises:
+        OnnxExporterError: also a ValueError.
+    """
+    for value, shape in pairs:
+        if not isinstance(value, torch.Tensor) or not isinstance(shape, dict):
+            continue
+        wrong = [axis for axis in shape if type(axis) is not int or not 0 <= axis < value.dim()]
+        if wrong:
+            raise both(OnnxExporterError, ValueError)(
+                f"dynamic_shapes has {shape} for an input of shape {list(value.shape)}: "
+                f"there is no axis {wrong[0]!r}",
+                hint="axes are ints that count from the front",
+            )
 
 
 class Extra(dict[str, Any]):
@@ -142,9 +162,9 @@ def axis_names(
     user = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     if shapes and len(user) != len(shapes):
-        warnings.warn(
+        warn_user(
             "The model has another number of inputs than the flat dynamic_shapes. Axes are not renamed.",
-            stacklevel=2,
+            UserWarning,
         )
         return dim_names(program)
     for spec, (_, shape) in zip(user, shapes, strict=False):
@@ -164,10 +184,10 @@ def axis_names(
             if isinstance(known, Automatic):
                 names[expr] = known if isinstance(name, Automatic) else name
             elif known != name and not isinstance(name, Automatic):
-                warnings.warn(
+                warn_user(
                     f"# The axis name: {name} will not be used, since it shares "
                     f"the same shape constraints with another axis: {known}.",
-                    stacklevel=2,
+                    UserWarning,
                 )
     for symbol, name in dim_names(program).items():
         names.setdefault(symbol, name)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
 import torch
 import torch.utils._pytree as pytree
 
+from atonnx.build.warn import warn_user
 from atonnx.capture import _torch
 from atonnx.capture.axes import by_forward_names, from_dynamic_axes
-from atonnx.capture.dynamic import axis_names, leaf_shapes, without_names
+from atonnx.capture.dynamic import axis_names, check_axes, leaf_shapes, without_names
 from atonnx.capture.flags import exporting
 from atonnx.capture.functional import functional_form, needs_functional_form
 from atonnx.errors import CaptureError, OnnxExporterWarning
@@ -56,9 +56,18 @@ class Axes:
         self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Any, dict[str, dict[int, str]]]:
         """``dynamic_shapes`` by the parameters of forward, and axis names of outputs."""
-        if self.dynamic_shapes is not None or self.dynamic_axes is None:
-            return by_forward_names(self.dynamic_shapes, model, args, kwargs, self.input_names), {}
-        return from_dynamic_axes(self.dynamic_axes, model, args, kwargs, self.input_names, self.output_names)
+        if self.dynamic_shapes is None and self.dynamic_axes is not None:
+            return from_dynamic_axes(
+                self.dynamic_axes, model, args, kwargs, self.input_names, self.output_names
+            )
+        shapes = by_forward_names(self.dynamic_shapes, model, args, kwargs, self.input_names)
+        check_axes(leaf_shapes(model, args, kwargs, shapes))
+        return shapes, {}
+
+    def collected(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Axes:
+        """With torch's ``ShapesCollection`` or ``AdditionalInputs`` as plain dynamic shapes."""
+        collect = getattr(self.dynamic_shapes, "dynamic_shapes", None)
+        return self if collect is None else replace(self, dynamic_shapes=collect(model, args, kwargs))
 
 
 _NO_AXES = Axes()
@@ -99,11 +108,10 @@ def _capture_module(
     progress: Callable[[str], None],
 ) -> Captured:
     if isinstance(model, torch.nn.Module) and model.training:
-        warnings.warn(
+        warn_user(
             "Exporting a model while it is in training mode. Please ensure that this is intended, as it may "
             "lead to different behavior during inference. Calling model.eval() before export is recommended.",
             UserWarning,
-            stacklevel=4,
         )
     active = tuple(f"{plugin}:{_patch_name(patch)}" for plugin, patch in patches)
     attempts: list[tuple[str, Exception]] = []
@@ -111,6 +119,7 @@ def _capture_module(
         stack.enter_context(exporting())
         for _, patch in patches:
             stack.enter_context(patch)
+        axes = axes.collected(model, args, kwargs)
         args, kwargs = _distinct((args, kwargs))
         named, output_axes = axes.resolved(model, args, kwargs)
         shapes = without_names(named)
@@ -158,10 +167,9 @@ def _distinct(tree: Any) -> Any:
 
 def _draft(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
     program, report = _torch.draft_export_module(model, args, kwargs, shapes)
-    warnings.warn(
+    warn_user(
         f"The model was captured with torch.export.draft_export. Its report:\n{report}",
         OnnxExporterWarning,
-        stacklevel=6,
     )
     return program
 
@@ -175,10 +183,9 @@ def _export(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
             raise
         frozen = _count_frozen(refined) - _count_frozen(shapes)
         if frozen > 0:
-            warnings.warn(
+            warn_user(
                 f"The model fixes {frozen} of the dynamic axes, which get the size of the example: {error}",
                 OnnxExporterWarning,
-                stacklevel=6,
             )
         return _torch.export_module(model, args, kwargs, refined, strict)
 
