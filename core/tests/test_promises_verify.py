@@ -28,7 +28,9 @@ class Scale(nn.Module):
 
 
 def exported(model: nn.Module, args: tuple[Any, ...], *shapes: Any, **options: Any) -> atonnx.ONNXProgram:
-    return atonnx.export(model.eval(), args, dynamic_shapes=shapes or None, verbose=False, **options)
+    if isinstance(model, nn.Module):
+        model.eval()
+    return atonnx.export(model, args, dynamic_shapes=shapes or None, verbose=False, **options)
 
 
 @pytest.fixture
@@ -213,18 +215,36 @@ def test_sizes_stay_in_the_programs_ranges_and_derived_ones_follow() -> None:
 
 
 def test_sizes_that_eager_refuses_are_skipped_and_said() -> None:
-    class Halves(nn.Module):
+    class Eighths(nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
-            return x.view(2, x.shape[0] // 2), y * 2
+            return x.view(8, x.shape[0] // 8), y * 2
 
-    program = exported(Halves(), (torch.randn(8), torch.randn(3)), {0: "even"}, {0: "other"})
+    program = exported(Eighths(), (torch.randn(16), torch.randn(3)), {0: "even"}, {0: "other"})
     found = program.verify()
     assert found.ok
     run: list[Run] = [run for run in found.runs[1:] if not run.skipped]
-    assert {16, 4} <= {r.sizes["even"] for r in run} and {6, 2} <= {r.sizes["other"] for r in run}
+    assert {32, 8} <= {r.sizes["even"] for r in run} and {6, 2} <= {r.sizes["other"] for r in run}
     skipped = program.verify(sizes=[{"even": 7}]).runs[1]
     assert skipped.skipped and skipped.ok and not skipped.outputs
     assert "skipped  even=7, other=3: " in str(program.verification)
+
+
+def test_axes_that_agree_in_the_example_agree_in_the_runs() -> None:
+    class Cached(nn.Module):
+        def forward(self, new: torch.Tensor, past: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            keys = torch.cat([past, new], 1)
+            torch._check(keys.shape[1] == mask.shape[1])
+            torch._check(keys.shape[0] == mask.shape[0])
+            return keys * mask
+
+    dynamic = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    args = (torch.randn(2, 3), torch.randn(2, 6), torch.randn(2, 9))
+    captured = torch.export.export(
+        Cached(), args, dynamic_shapes=[dynamic] * 3, prefer_deferred_runtime_asserts_over_guards=True
+    )
+    found = exported(captured, ()).verify()  # type: ignore[arg-type]
+    assert found.ok and not any(run.skipped for run in found.runs)
+    assert [run.outputs[0].actual_shape for run in found.runs][:3] == [(2, 9), (3, 14), (2, 7)]
 
 
 def test_sizes_of_ones_own() -> None:

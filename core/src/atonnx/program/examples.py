@@ -82,22 +82,49 @@ class Axes:
         finite = upper.is_Integer if isinstance(upper, sympy.Basic) else True
         return max(lower, 0), int(upper) if finite else float("inf")
 
-    def others(self) -> list[list[Sizes]]:
-        """Groups of sizes to try, each in the order of preference: larger ones, smaller ones, all 1."""
-        groups = []
-        for candidates in (self._larger, self._smaller):
-            choices = {symbol: candidates(symbol, i) for i, symbol in enumerate(self.example)}
-            depth = max(map(len, choices.values()), default=0)
-            groups.append([self._chosen(choices, rank) for rank in range(depth) if any(choices.values())])
-        ones = {s: 1 for s, size in self.example.items() if self._bounds(s)[0] <= 1 and size != 1}
-        groups.append([{**self.example, **ones}] if ones else [])
-        return [group for group in groups if group]
+    def others(self) -> Iterator[tuple[list[Sizes], list[list[Sizes]]]]:
+        """Sizes to try: larger ones, smaller ones, and 1.
 
-    def _chosen(self, choices: Mapping[sympy.Symbol, Sequence[int]], rank: int) -> Sizes:
-        return {
-            symbol: sizes[min(rank, len(sizes) - 1)] if sizes else self.example[symbol]
-            for symbol, sizes in choices.items()
-        }
+        For each of these: sizes for all axes together, in the order of preference, and for each axis
+        alone, where those are refused. Axes that have one size in the example may have to agree, and
+        one that has the sum of two others to follow these.
+        """
+        for choose in (self._larger, self._smaller, self._one):
+            choices = [choose(symbol, index) for index, symbol in enumerate(self.example)]
+            depth = max(map(len, choices), default=0)
+            apart = [
+                {
+                    symbol: sizes[min(rank, len(sizes) - 1)] if sizes else size
+                    for (symbol, size), sizes in zip(self.example.items(), choices, strict=True)
+                }
+                for rank in range(depth)
+            ]
+            known = sorted(set(self.example.values()))
+            agreeing = [sizes for size in known if (sizes := self._agreeing(choose, [size])) != self.example]
+            alone = [[sizes, *self._one_by_one(sizes, apart)] for sizes in agreeing]
+            together = [*apart[:1], self._agreeing(choose, known), *apart[1:]]
+            if depth:
+                yield together, alone if len(alone) > 1 else []
+
+    def _agreeing(self, choose: Callable[[sympy.Symbol, int], list[int]], changing: Sequence[int]) -> Sizes:
+        """Other sizes for all axes of the sizes ``changing``, the same for axes that have the same."""
+        new: dict[int, int] = {}
+        for index, size in enumerate(changing):
+            choices = [choose(symbol, index) for symbol, known in self.example.items() if known == size]
+            common = [found for found in choices[0] if all(found in other for other in choices)]
+            if common:
+                new[size] = common[0]
+        known = sorted(set(self.example.values()))
+        for total in known:
+            parts = next(((a, total - a) for a in known if a < total - a and total - a in known), None)
+            if parts and changing != [total]:
+                new[total] = sum(new.get(part, part) for part in parts)
+        return {symbol: new.get(size, size) for symbol, size in self.example.items()}
+
+    def _one_by_one(self, sizes: Sizes, candidates: Sequence[Sizes]) -> list[Sizes]:
+        """For each axis that ``sizes`` change, its own candidates with those of the others left."""
+        changed = [symbol for symbol, size in sizes.items() if size != self.example[symbol]]
+        return [{**self.example, symbol: found[symbol]} for symbol in changed for found in candidates]
 
     def _larger(self, symbol: sympy.Symbol, index: int) -> list[int]:
         size, (_, upper) = self.example[symbol], self._bounds(symbol)
@@ -110,12 +137,8 @@ class Axes:
         wanted = (size - 1 - index % 2, size // 2, size - 1)
         return [new for new in dict.fromkeys(wanted) if max(lower, 2) <= new < size]
 
-    def alone(self, group: Sequence[Sizes]) -> list[list[Sizes]]:
-        """For each axis of a group, its sizes with those of the other axes left as they are."""
-        changed = [symbol for symbol, size in group[0].items() if size != self.example[symbol]]
-        if len(changed) < 2:
-            return []
-        return [[{**self.example, symbol: sizes[symbol]} for sizes in group] for symbol in changed]
+    def _one(self, symbol: sympy.Symbol, index: int) -> list[int]:
+        return [1] if self._bounds(symbol)[0] <= 1 < self.example[symbol] else []
 
     def named(self, sizes: Sizes) -> dict[str, int]:
         """Sizes under the model's names."""

@@ -221,11 +221,10 @@ class _Verifier:
 
     def found(self, axes: Axes) -> list[Run]:
         """At other sizes of every dynamic axis; one axis after the other where they are refused together."""
-        runs = []
-        for group in axes.others():
-            run = self._first(axes, group)
-            alone = axes.alone(group) if run.skipped else []
-            runs += [self._first(axes, sizes) for sizes in alone] if alone else [run]
+        runs: list[Run] = []
+        for together, alone in axes.others():
+            run = self._first(axes, together)
+            runs += [self._first(axes, sizes) for sizes in alone] if run.skipped and alone else [run]
         return runs
 
     def _first(self, axes: Axes, candidates: Sequence[Sizes]) -> Run:
