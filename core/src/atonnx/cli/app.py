@@ -65,10 +65,21 @@ def root(
 
 
 def export(
-    source: Annotated[str, typer.Argument(metavar="FILE.py:OBJECT", show_default=False)],
+    *,
+    source: Annotated[str | None, typer.Argument(metavar="FILE.py:OBJECT", show_default=False)] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="OUT", help="The file to write.", show_default=False)
     ],
+    observe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCRIPT.py[:NAME]",
+            help="Run this script instead, and export the model that it calls, with the arguments of its "
+            "first calls; axes that differ between them are dynamic. NAME is the script's variable that "
+            "has the model, where it calls several.",
+            show_default=False,
+        ),
+    ] = None,
     opset: Annotated[
         int | None,
         typer.Option(min=MIN_OPSET, help=f"The ONNX opset.  [default: {DEFAULT_OPSET}]", show_default=False),
@@ -99,8 +110,16 @@ def export(
     from atonnx.cli.dynamic import dynamic_shapes
     from atonnx.cli.source import load_source
 
+    if (source is None) == (observe is None):
+        raise typer.BadParameter("name either a model or a script to observe", param_hint="FILE.py:OBJECT")
     preferred = _pairs(prefer, "--prefer")
-    found = load_source(source)
+    observer = None
+    if observe is not None:
+        from atonnx.cli.observe import observed
+
+        found, observer = observed(observe)
+    else:
+        found = load_source(str(source))
     shapes = dynamic_shapes(dynamic, found) if dynamic else found.dynamic_shapes
     output.parent.mkdir(parents=True, exist_ok=True)
 
@@ -120,7 +139,10 @@ def export(
     if verify:
         verification = program.verify(*found.inputs)
         print(str(verification))
-        if not verification.ok:
+        rows = [] if observer is None else observer.check_discrepancies(program)
+        for row in rows:
+            print(listing.compared(row))
+        if not verification.ok or not all(row["SUCCESS"] for row in rows):
             raise typer.Exit(1)
 
 

@@ -17,6 +17,7 @@ from atonnx.errors import OnnxExporterError, PluginError, UnsupportedOpError
 from atonnx.plugins import PluginRecord, Plugins
 
 __all__ = [
+    "compared",
     "explained",
     "missing",
     "operators",
@@ -56,6 +57,12 @@ def records_json(records: Iterable[PluginRecord]) -> str:
     """The records as a JSON list."""
     names = ("name", "distribution", "version", "value", "state", "reason")
     return json.dumps([{name: getattr(record, name) for name in names} for record in records], indent=2)
+
+
+def compared(row: Mapping[str, Any]) -> str:
+    """What the model computes beside what was observed of one call."""
+    verdict = row.get("error") or f"max abs {row['abs']:.2e}, max rel {row['rel']:.2e}"
+    return f"  {'ok' if row['SUCCESS'] else 'WRONG'}  observed call {row['index']}: {verdict}"
 
 
 def written(path: Path, model: Any) -> str:
