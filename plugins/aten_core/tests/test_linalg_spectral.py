@@ -184,5 +184,21 @@ def test_exponentials(
     kit.check_op(aten.linalg_matrix_exp.default, a, opset=opset, **near)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+@pytest.mark.parametrize("side", [1, 2, 7])
+def test_exponentials_of_small_matrices_have_the_errors_of_eager(dtype: torch.dtype, side: int) -> None:
+    a = numbers(dtype, (9, side, side), 0) * 6
+    kit.check_op(aten.linalg_matrix_exp.default, a, dynamic=False)
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf, 1e30, -200.0])
+@pytest.mark.parametrize("side", [1, 2, 8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_exponentials_of_extremes(dtype: torch.dtype, side: int, number: float) -> None:
+    a = torch.zeros(2, side, side, dtype=dtype)
+    a[0, 0, 0] = number
+    kit.check_op(aten.matrix_exp.default, a, dynamic=False)
+
+
 def test_the_norm_of_an_empty_matrix_is_zero() -> None:
     kit.check_op(aten.linalg_norm.default, torch.empty(0, 5), 2, dynamic=False)
