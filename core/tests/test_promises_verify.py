@@ -175,6 +175,32 @@ def test_R20_differences_under_torchs_names(scale: atonnx.ONNXProgram) -> None:
     assert counts[bins.index(0.0)] == 4 and counts[bins.index(0.1)] == 1 and counts[bins.index(1.0)] == 1
 
 
+def test_R20_the_first_value_that_departs() -> None:
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count += 1
+            return self.fc(x).sin().exp().cos()
+
+    def cosine(op: Any, self: Any) -> Any:
+        return op.Cos(self)
+
+    with pytest.warns(UserWarning):
+        program = exported(
+            Steps(), (torch.randn(2, 3),), custom_translation_table={torch.ops.aten.exp.default: cosine}
+        )
+    found = program.verify(intermediates=True).runs[0]
+    assert {value.name: value.ok for value in found.intermediates} == {
+        "linear": True, "sin": True, "exp": False, "cos": False,
+    }  # fmt: skip
+    assert "the first value that departs: exp float32[2, 3]: max abs" in str(program.verification)
+    assert not program.verify(sizes=()).runs[0].intermediates
+
+
 def test_R21_the_session_is_released(scale: atonnx.ONNXProgram) -> None:
     scale.verify()
     assert scale._session is None

@@ -209,6 +209,7 @@ class ONNXProgram:
         kwargs: Mapping[str, Any] | None = None,
         *,
         sizes: Sequence[Mapping[str, int]] | None = None,
+        intermediates: bool = False,
         atol: float | None = None,
         rtol: float | None = None,
     ) -> Verification:
@@ -224,6 +225,8 @@ class ONNXProgram:
             args: Positional arguments to run it with.
             kwargs: Keyword arguments to run it with.
             sizes: The other sizes, as ``[{"batch": 7}, {"batch": 1, "length": 30}]``; none if empty.
+            intermediates: Compare also, at the given arguments, the values within the graph that have the
+                names of captured nodes, to find the first that departs.
             atol: Allowed difference; ``atol + rtol * |expected|`` then takes the place of the tolerance
                 that each dtype has. Integers are compared exactly unless one is given.
             rtol: Allowed difference relative to the expected value.
@@ -232,7 +235,9 @@ class ONNXProgram:
             OnnxExporterError: also a ValueError, where there is nothing to compare with, or no such
                 axis; also a TypeError, where the arguments do not fit.
         """
-        return verify_program(self, args, kwargs, sizes=sizes, tolerance=Tolerance(atol, rtol))
+        return verify_program(
+            self, args, kwargs, sizes=sizes, intermediates=intermediates, tolerance=Tolerance(atol, rtol)
+        )
 
     def optimize(self) -> None:
         """Run the graph passes over the model, in place."""

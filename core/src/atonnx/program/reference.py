@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import onnx_ir as ir
@@ -50,16 +51,30 @@ class Reference:
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """The outputs as the graph has them: numbers as tensors, complex tensors as pairs, no None."""
         args, kwargs = copied(self._captured, args, kwargs)
-        # The module shares its state with the captured program, and the user's model.
+        with self._undone(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            result = torch.func.functional_call(self._module, self._weights, tuple(args), dict(kwargs))
+            leaves = self._captured.call_spec.out_spec.flatten_up_to(result)
+            outputs = [leaf for leaf in leaves if leaf is not None] + self._written(args, kwargs)
+            return [graph_layout(output).clone() for output in outputs]
+
+    def intermediates(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The tensors that nodes of the captured program give, by the nodes' names."""
+        recorder = _Recorder(self._module)
+        leaves = flat(self._captured, *copied(self._captured, args, kwargs))
+        with self._undone(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            weights = {f"module.{name}": tensor for name, tensor in self._weights.items()}
+            torch.func.functional_call(recorder, weights, tuple(leaves))
+        return recorder.found
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """What is written meanwhile into the module's state, which is the user's model's, is undone."""
         written = {*self._buffers.values(), *(self._weights[n] for n in self._weights if n in self._buffers)}
         states = [(buffer, buffer._version, buffer.clone()) for buffer in written]
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            try:
-                result = torch.func.functional_call(self._module, self._weights, tuple(args), dict(kwargs))
-                leaves = self._captured.call_spec.out_spec.flatten_up_to(result)
-                outputs = [leaf for leaf in leaves if leaf is not None] + self._written(args, kwargs)
-                return [graph_layout(output).clone() for output in outputs]
-            finally:
+        try:
+            yield
+        finally:
+            with torch.no_grad():
                 for buffer, version, before in states:
                     if buffer._version != version:
                         buffer.copy_(before)
@@ -93,6 +108,27 @@ class Reference:
             names = (value.name, original, targets.get(original))
             found[str(value.name)] = str(next(name for name in names if name in self._buffers))
         return found
+
+
+class _Recorder(torch.nn.Module):
+    """Runs a graph module node by node, and keeps the tensors as they are when they are made."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__()
+        self.module = module
+        self.found: dict[str, torch.Tensor] = {}
+
+    def forward(self, *leaves: Any) -> None:
+        found = self.found
+
+        class Interpreter(torch.fx.Interpreter):
+            def run_node(self, n: torch.fx.Node) -> Any:
+                result = super().run_node(n)
+                if isinstance(result, torch.Tensor):
+                    found[n.name] = graph_layout(result).clone()
+                return result
+
+        Interpreter(self.module).run(*leaves, enable_io_processing=False)
 
 
 def graph_layout(leaf: Any) -> torch.Tensor:

@@ -104,13 +104,14 @@ class Run:
 
     ``sizes`` has the sizes of dynamic axes under the model's names; it is empty for the example's own.
     ``skipped`` tells why the captured program itself does not take these sizes, ``runtime_error`` what
-    ONNX Runtime said.
+    ONNX Runtime said. ``intermediates`` are values within the graph, where they were asked for.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     outputs: tuple[OutputCheck, ...] = ()
     runtime_error: str = ""
     skipped: str = ""
+    intermediates: tuple[OutputCheck, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -129,6 +130,9 @@ class Run:
             yield f"ONNX Runtime: {self.runtime_error}"
         for out in self.outputs:
             yield f"{'ok' if out.ok else 'WRONG'}  {out}"
+        departs = next((value for value in self.intermediates if not value.ok), None)
+        if departs is not None:
+            yield f"the first value that departs: {departs}"
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,7 @@ def verify_program(
     kwargs: Mapping[str, Any] | None = None,
     *,
     sizes: Sequence[Mapping[str, int]] | None = None,
+    intermediates: bool = False,
     tolerance: Tolerance | None = None,
 ) -> Verification:
     """See :meth:`ONNXProgram.verify`."""
@@ -189,7 +194,7 @@ def verify_program(
     args, kwargs = tuple(args or ()), dict(kwargs or {})
     verifier = _Verifier(program, captured, tolerance or Tolerance())
     try:
-        runs = [verifier.run(args, kwargs)]
+        runs = [verifier.run(args, kwargs, intermediates)]
         if runs[0].outputs and (sizes is None or sizes):
             axes = Axes(captured, program.model.graph.inputs, args, kwargs)
             if sizes is None:
@@ -214,10 +219,25 @@ class _Verifier:
         self._reference = Reference(captured, program.model, program._applied)
         self._guarded: Reference | None = None
 
-    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Run:
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], intermediates: bool) -> Run:
         """At given arguments."""
         outputs, error = self._compared(args, kwargs, None)
-        return Run({}, outputs, error)
+        return Run({}, outputs, error, intermediates=self._within(args, kwargs) if intermediates else ())
+
+    def _within(self, args: Any, kwargs: Any) -> tuple[OutputCheck, ...]:
+        """The graph's values beside those of the captured nodes that have the same names."""
+        expected = self._reference.intermediates(args, kwargs)
+        nodes = self._program.model.graph
+        names = [str(v.name) for node in nodes for v in node.outputs if v.name in expected]
+        own_args, own_kwargs = copied(self._captured, args, kwargs)
+        state = self._reference.state()
+        actual = self._program.compute_values(names, own_args, {**own_kwargs, **state})
+        return tuple(
+            _compare(name, expected[name], value, self._tolerance)
+            for name, value in zip(names, actual, strict=True)
+            # What a target computes in another dtype is no intermediate of the captured program.
+            if value.dtype == expected[name].dtype
+        )
 
     def found(self, axes: Axes) -> list[Run]:
         """At other sizes of every dynamic axis; one axis after the other where they are refused together."""
