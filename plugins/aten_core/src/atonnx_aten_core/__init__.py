@@ -51,6 +51,7 @@ FAMILIES: tuple[str, ...] = (
     "linalg_tensors",
     "linalg_triangular",
     "matmul",
+    "onnx_ops",
     "order",
     "pointwise",
     "polynomials",
