@@ -34,13 +34,8 @@ class Automatic(str):
 
 def without_names(dynamic_shapes: Any) -> Any:
     """The same tree, axes that have a name given as ``Dim.DYNAMIC``."""
-    if isinstance(dynamic_shapes, str):
-        return torch.export.Dim.DYNAMIC
-    if isinstance(dynamic_shapes, dict):
-        return {key: without_names(value) for key, value in dynamic_shapes.items()}
-    if isinstance(dynamic_shapes, (list, tuple)):
-        return type(dynamic_shapes)(without_names(item) for item in dynamic_shapes)
-    return dynamic_shapes
+    dynamic = torch.export.Dim.DYNAMIC
+    return pytree.tree_map(lambda leaf: dynamic if isinstance(leaf, str) else leaf, dynamic_shapes)
 
 
 def leaf_shapes(
