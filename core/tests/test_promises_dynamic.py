@@ -329,6 +329,9 @@ def test_DA8_nested_inputs_go_by_their_flat_names():
         assert shapes(program)[0] == [["batch", "8"]] * 3
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.13"), reason="its torch.export takes no dynamic shapes for **kwargs"
+)
 def test_DA8_variadic_inputs_go_by_their_flat_names():
     args, kwargs = (X, X, X), {"last": {"k": X}}
     own = ["first", "rest_0", "rest_1", "last_k"]

@@ -18,14 +18,20 @@ from atonnx.build._torch import unset_fake_temporarily
 from atonnx.build.custom import custom_rows
 from atonnx.build.decompose import Decomposer
 from atonnx.build.finish import finish
-from atonnx.build.metadata import FX_NODE, METADATA, complete_metadata, reduce_metadata
+from atonnx.build.metadata import FX_NODE, complete_metadata, reduce_metadata
 from atonnx.build.names import Names, check_names
 from atonnx.build.scope import NEWEST_OPSET, Session
 from atonnx.build.sizes import SizeFacts
 from atonnx.build.source import from_program
 from atonnx.build.translator import Translator
 from atonnx.capture import Axes, Captured, capture, exporting, functional_form
-from atonnx.capture.arguments import example_arguments, refuse_not_there, warn_deprecated, warn_idle
+from atonnx.capture.arguments import (
+    check_options,
+    example_arguments,
+    refuse_not_there,
+    warn_deprecated,
+    warn_idle,
+)
 from atonnx.dispatch import DEFAULT_OPSET, MIN_OPSET, DispatchTable, OpsetTable, merge, target_name
 from atonnx.dispatch.known import distribution_of
 from atonnx.errors import MissingOp, OnnxExporterError, UnsupportedOpError, VerificationError, both
@@ -152,16 +158,7 @@ def export(
         dynamic_shapes=dynamic_shapes,
     )
     refuse_not_there({"report": report, "profile": profile, "dump_exported_program": dump_exported_program})
-    if not dynamo and not isinstance(model, (torch.export.ExportedProgram, torch.onnx.ExportableModule)):
-        raise both(OnnxExporterError, ValueError)(
-            "atonnx exports with torch.export only", hint="leave out dynamo=False, or use torch.onnx.export"
-        )
-    if state not in ("drop", "io"):
-        raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
-    if metadata not in METADATA:
-        raise both(OnnxExporterError, ValueError)(f"metadata={metadata!r} is none of {METADATA}")
-    if not isinstance(verify, bool) and verify != "strict":
-        raise both(OnnxExporterError, ValueError)(f"verify={verify!r} is neither a bool nor 'strict'")
+    check_options(model, dynamo=dynamo, state=state, metadata=metadata, verify=verify)
     asked = resolve(
         model,
         Request(args, kwargs, input_names, output_names, dynamic_shapes),

@@ -1,4 +1,4 @@
-"""The arguments of ``export()`` that torch.onnx has and that ask for a word: deprecated, idle, to come."""
+"""The arguments of ``export()``: what is deprecated, idle, not there yet, or of no value that is known."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from atonnx.build.metadata import METADATA
 from atonnx.build.warn import warn_user
 from atonnx.errors import OnnxExporterError, both
 
-__all__ = ["example_arguments", "refuse_not_there", "warn_deprecated", "warn_idle"]
+__all__ = ["check_options", "example_arguments", "refuse_not_there", "warn_deprecated", "warn_idle"]
 
 _DEPRECATED = {
     "training": (torch.onnx.TrainingMode.EVAL, "call model.eval() or model.train() before the export"),
@@ -80,6 +81,25 @@ def refuse_not_there(given: Mapping[str, bool]) -> None:
     for name, way_out in ways_out.items():
         if given[name]:
             raise both(OnnxExporterError, ValueError)(f"{name}=True is not there yet", hint=way_out)
+
+
+def check_options(model: Any, *, dynamo: bool, state: str, metadata: str, verify: bool | str) -> None:
+    """Check the options that have a few values only.
+
+    Raises:
+        OnnxExporterError: also a ValueError.
+    """
+    always_captured = (torch.export.ExportedProgram, torch.onnx.ExportableModule)
+    if not dynamo and not isinstance(model, always_captured):
+        raise both(OnnxExporterError, ValueError)(
+            "atonnx exports with torch.export only", hint="leave out dynamo=False, or use torch.onnx.export"
+        )
+    if state not in ("drop", "io"):
+        raise both(OnnxExporterError, ValueError)(f"state={state!r} is neither 'drop' nor 'io'")
+    if metadata not in METADATA:
+        raise both(OnnxExporterError, ValueError)(f"metadata={metadata!r} is none of {METADATA}")
+    if not isinstance(verify, bool) and verify != "strict":
+        raise both(OnnxExporterError, ValueError)(f"verify={verify!r} is neither a bool nor 'strict'")
 
 
 def example_arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
