@@ -42,10 +42,10 @@ from atonnx.program import ONNXProgram, saving
 from atonnx.program.outputs import name_output_axes
 from atonnx.program.progress import DONE, SAVE, Report, shown
 
-__all__ = ["export"]
+__all__ = ["CAPTURE_LOCK", "export"]
 
 _DEFAULT_TARGET = "onnxruntime"
-_LOCK = threading.RLock()  # around what is global to the process: capture and its patches
+CAPTURE_LOCK = threading.RLock()  # around what is global to the process: capture and its patches
 
 
 def export(
@@ -176,7 +176,7 @@ def export(
     with exporting(), shown(verbose, progress) as tell:
         say("Obtain model graph with torch.export...")
         tell("capture", 0, 1)
-        with _LOCK:
+        with CAPTURE_LOCK:
             captured = capture(
                 model,
                 args,
@@ -236,7 +236,7 @@ def _convert(
     translator = _translator(captured, opset, plugins, prefer, table, tell)
     source = from_program(captured.working)
     if translator.plan(source) is not None:
-        with _LOCK:
+        with CAPTURE_LOCK:
             captured.working = functional_form(captured.working)
         translator = _translator(captured, opset, plugins, prefer, table, tell)
         source = from_program(captured.working)

@@ -305,4 +305,4 @@ def _title(slot: Slot) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "a tensor" if isinstance(value, torch.Tensor) else repr(value)
+    return repr(value) if isinstance(value, (bool, int, float, str)) else f"a {type(value).__name__}"

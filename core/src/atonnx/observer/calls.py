@@ -151,7 +151,12 @@ def is_same(value: Any, other: Any) -> bool:
         return True
     if type(value) is not type(other) or isinstance(value, torch.Tensor):
         return False
-    return bool(value == other) or (isinstance(value, float) and value != value and other != other)
+    if isinstance(value, float) and value != value:
+        return bool(other != other)
+    try:
+        return (value == other) is True
+    except Exception:  # an object of the user's that holds tensors
+        return False
 
 
 def _completed(

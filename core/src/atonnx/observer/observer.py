@@ -16,6 +16,7 @@ from atonnx.errors import OnnxExporterError, OnnxExporterWarning, both
 from atonnx.observer.alignment import Alignment
 from atonnx.observer.calls import Call, Info, Parameters, check_missing_keys, cloned, sorted_out
 from atonnx.observer.discrepancies import compare_calls
+from atonnx.pipeline import CAPTURE_LOCK
 from atonnx.plugins import load
 from atonnx.program.sessions import make_session
 
@@ -242,7 +243,7 @@ class InputObserver:
 
 def _register_containers() -> None:
     """Let plugins register the classes that an export takes apart; what else they do is undone."""
-    with ExitStack() as stack:
+    with CAPTURE_LOCK, ExitStack() as stack:
         for _, patch in load().capture_patches():
             stack.enter_context(patch)
 
