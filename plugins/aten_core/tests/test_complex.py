@@ -115,6 +115,12 @@ def test_powers_of_a_number_take_its_logarithm_as_torch_does():
     kit.check_op(aten.pow.Scalar, 5.1067 + 1.1351j, z, rtol=1e-5)
 
 
+def test_powers_have_the_roundings_of_the_logarithm():
+    z = torch.tensor([-12.274122 + 9.634394j, -0.45917913 + 18.9392j, -7.6231427 + 2.7114396j])
+    exponents = torch.tensor([7.0999527 + 2.829853j, 3.432183 - 7.6366653j, -5.762443 - 5.938204j])
+    kit.check_op(aten.pow.Tensor_Tensor, z, exponents)
+
+
 def test_powers_of_zero():
     z = torch.zeros(6, dtype=torch.complex64)
     exponents = torch.tensor([1 + 2j, 0j, 2.5 + 0j, -1 + 2j, 1j, -2 + 0j])

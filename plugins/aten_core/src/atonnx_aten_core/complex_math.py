@@ -327,6 +327,20 @@ def _log(op: Builder, z: Value) -> Value:
     return joined(op, size, _atan2(op, im, re))
 
 
+def _rounded_log(op: Builder, z: Value) -> Value:
+    """The logarithm with the roundings of the C library, which a power multiplies by its exponent.
+
+    The magnitude is rounded before its logarithm is taken, and each part after.
+    """
+    if z.dtype == ir.DataType.DOUBLE:
+        return _log(op, z)
+    double = ir.DataType.DOUBLE
+    wide = op.cast(z, double)
+    size = op.cast(op.ReduceL2(wide, [-1], keepdims=1), z.dtype)
+    re, im = lanes(op, wide)
+    return paired(op.cast(joined(op, op.Log(op.cast(size, double)), _atan2(op, im, re)), z.dtype))
+
+
 def _sqrt(op: Builder, z: Value) -> Value:
     """The root in the right half plane; halves are exact, so nothing overflows by the sum."""
     re, im = lanes(op, z)
@@ -459,9 +473,9 @@ def _general_power(op: Builder, z: Value, exponent: Any, dtype: ir.DataType) -> 
     zero = is_zero(op, z)
     safe = paired(op.Where(zero, op.const([1, 0], dtype), z))
     if is_complex(exponent):
-        made = _exp(op, product(op, _log(op, safe), exponent))
+        made = _exp(op, product(op, _rounded_log(op, safe), exponent))
     else:
-        made = _exp(op, paired(op.Mul(_log(op, safe), column(op, exponent, dtype))))
+        made = _exp(op, paired(op.Mul(_rounded_log(op, safe), column(op, exponent, dtype))))
     return paired(op.Where(zero, _power_of_zero(op, as_pair(op, exponent, dtype)), made))
 
 

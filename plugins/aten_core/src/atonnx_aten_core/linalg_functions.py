@@ -56,16 +56,16 @@ _COMBINATIONS = (
 _NORMS = {ir.DataType.FLOAT: 3.010066362817634, ir.DataType.DOUBLE: 1.090863719290036}
 
 
-def _lines(x: Num, axis: int) -> list[Num]:
-    """The columns (axis -1) or rows (-2)."""
-    op, count = x.op, x.dims[-1]
-    split = (op.Split(part, [1] * count, axis=axis, outputs=count) for part in x.parts)
-    return [Num(op, *parts) for parts in zip(*split, strict=True)]
-
-
 def _product(a: Num, b: Num) -> Num:
-    """The product of matrices, added up one by one from the first, as torch does it for small ones."""
-    return reduce(Num.__add__, map(Num.__mul__, _lines(a, -1), _lines(b, -2)))
+    """The product of matrices, added up one by one from the first, as torch does it for small ones.
+
+    A CumSum keeps to that order, which a ReduceSum need not.
+    """
+    op = a.op
+    columns = a.each(lambda x: op.Unsqueeze(x, [-1]))
+    rows = b.each(lambda x: op.Unsqueeze(x, [-3]))
+    last = op.const(-1)
+    return (columns * rows).each(lambda x: op.Gather(op.CumSum(x, op.const(-2)), last, axis=-2))
 
 
 def _exponential(op: Builder, a: Num, product: Callable[[Num, Num], Num]) -> Num:
@@ -105,11 +105,26 @@ def _matrix_exp(op: Builder, x: Value) -> Value:
     if size == 1:
         made: Value = op.translate(aten.exp.default, x)
         return made
-    a = numbers(op, x)
-    # The rounding errors of eager are what the result of a large norm consists of, so they are kept.
-    if isinstance(size, int) and size <= _SMALL and x.dtype in _NORMS:
-        return _exponential(op, a, _product).value()
-    return _exponential(op, a.cast(ir.DataType.DOUBLE), Num.matmul).cast(x.dtype).value()
+    if x.dtype not in _NORMS or isinstance(size, int) and size > _SMALL:
+        return _in_double(op, x)
+    if isinstance(size, int):
+        return _as_eager(op, x)
+    with op.body("small") as small, op.body("large") as large:
+        small.output(_as_eager(small, x))
+        large.output(_in_double(large, x))
+    few = op.LessOrEqual(op.size(size), _SMALL)
+    made = op.If(few, then_branch=small.graph, else_branch=large.graph, outputs=1)[0]
+    made.is_complex = x.is_complex
+    return made
+
+
+def _as_eager(op: Builder, x: Value) -> Value:
+    """With eager's rounding errors, which are what the result of a large norm consists of."""
+    return _exponential(op, numbers(op, x), _product).value()
+
+
+def _in_double(op: Builder, x: Value) -> Value:
+    return _exponential(op, numbers(op, x).cast(ir.DataType.DOUBLE), Num.matmul).cast(x.dtype).value()
 
 
 @table.translate(aten.matrix_exp.default, complex="also")
