@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -138,7 +139,6 @@ def export(
         VerificationError: ``verify="strict"``, and the model is wrong.
         OnnxExporterError: base of all errors.
     """
-    opset = _checked_opset(opset_version)
     warn_deprecated(
         {
             "training": training,
@@ -159,6 +159,7 @@ def export(
     )
     refuse_not_there({"report": report, "profile": profile, "dump_exported_program": dump_exported_program})
     check_options(model, dynamo=dynamo, state=state, metadata=metadata, verify=verify)
+    how = _conversion(opset_version, custom_translation_table, prefer, target, optimize, state)
     asked = resolve(
         model,
         Request(args, kwargs, input_names, output_names, dynamic_shapes),
@@ -170,9 +171,6 @@ def export(
     )
     check_names(axes.input_names, axes.output_names)
     say = _speaker(verbose)
-    plugins = load()
-    runtime = _checked_target(target, opset, plugins, prefer)
-    rows = custom_rows(custom_translation_table)
     with exporting(), shown(verbose, progress) as tell:
         say("Obtain model graph with torch.export...")
         tell("capture", 0, 1)
@@ -182,16 +180,13 @@ def export(
                 args,
                 kwargs,
                 axes,
-                plugins.capture_patches(),
+                how.plugins.capture_patches(),
                 progress=lambda text: say(f"  torch.export, {text}"),
             )
         say("Translate the graph into ONNX...")
         # A model of fake tensors may be exported under their mode, which computes nothing.
         with _collector_suspended(), unset_fake_temporarily():
-            program = _convert(
-                captured, opset, plugins, rows, prefer, runtime, optimize, axes, state,
-                opset_version is None, tell, say,
-            )  # fmt: skip
+            program = _convert(captured, how, axes, tell, say)
         name_output_axes(program, captured.output_axes, captured.axis_names.values())
         reduce_metadata(program.model, metadata)
         if verify:
@@ -216,29 +211,47 @@ def export(
     return program
 
 
-def _convert(
-    captured: Captured,
-    opset: int,
-    plugins: Plugins,
-    custom: Sequence[Any],
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """How a captured program is converted: what was asked for, checked, and who does it."""
+
+    opset: int
+    opset_was_asked: bool
+    plugins: Plugins
+    table: DispatchTable
+    prefer: Mapping[Any, str]
+    runtime: Target
+    optimize: bool
+    state: str
+
+
+def _conversion(
+    opset_version: int | None,
+    custom_translation_table: Mapping[Any, Any] | None,
     prefer: Mapping[Any, str] | None,
-    runtime: Target,
+    target: str,
     optimize: bool,
-    axes: Axes,
     state: str,
-    default_opset: bool,
-    tell: Report,
-    say: Callable[[str], None],
+) -> _Conversion:
+    opset = _checked_opset(opset_version)
+    plugins = load()
+    prefer = prefer or {}
+    runtime = _checked_target(target, opset, plugins, prefer)
+    table = dispatch_table(plugins, opset, prefer).with_custom(custom_rows(custom_translation_table))
+    return _Conversion(opset, opset_version is not None, plugins, table, prefer, runtime, optimize, state)
+
+
+def _convert(
+    captured: Captured, how: _Conversion, axes: Axes, tell: Report, say: Callable[[str], None]
 ) -> ONNXProgram:
-    table = dispatch_table(plugins, opset, prefer).with_custom(custom)
-    for _, program_pass in plugins.program_passes():
+    for _, program_pass in how.plugins.program_passes():
         captured.working = program_pass(captured.working)
-    translator = _translator(captured, opset, plugins, prefer, table, tell)
+    translator = _translator(captured, how, tell)
     source = from_program(captured.working)
     if translator.plan(source) is not None:
         with CAPTURE_LOCK:
             captured.working = functional_form(captured.working)
-        translator = _translator(captured, opset, plugins, prefer, table, tell)
+        translator = _translator(captured, how, tell)
         source = from_program(captured.working)
         write = translator.plan(source)
         if write is not None:
@@ -248,36 +261,30 @@ def _convert(
     inputs, outputs = translator.translate(source)
     model = finish(
         translator, source, inputs, outputs,
-        names=names, state=state, default_opset=default_opset,
+        names=names, state=how.state, default_opset=not how.opset_was_asked,
     )  # fmt: skip
-    if optimize:
+    if how.optimize:
         say("Optimize the ONNX graph...")
-    passes = [*(plugins.passes(prefer) if optimize else ()), *runtime.passes]
+    passes = [*(how.plugins.passes(how.prefer) if how.optimize else ()), *how.runtime.passes]
     if passes:
         run_passes(model, passes, tell)
     complete_metadata(model)
-    if runtime.forbidden:
-        _check_forbidden(model, runtime)
+    if how.runtime.forbidden:
+        _check_forbidden(model, how.runtime)
     program = ONNXProgram(model, captured.program)
     program.capture_strategy = captured.strategy
     return program
 
 
-def _translator(
-    captured: Captured,
-    opset: int,
-    plugins: Plugins,
-    prefer: Mapping[Any, str] | None,
-    table: DispatchTable,
-    tell: Report,
-) -> Translator:
+def _translator(captured: Captured, how: _Conversion, tell: Report) -> Translator:
     facts = SizeFacts(captured.working.range_constraints)
+    plugins, prefer = how.plugins, how.prefer
     session = Session(
-        opset,
+        how.opset,
         OpsetTable(plugins.opset_rows(), prefer),
         facts=facts,
         axis_names=captured.axis_names,
-        domains=plugins.domains().preferring(prefer or {}),
+        domains=plugins.domains().preferring(prefer),
     )
     decompositions = plugins.decompositions()
     decomposer = Decomposer(
@@ -285,9 +292,9 @@ def _translator(
     )
     return Translator(
         session,
-        table,
+        how.table,
         decomposer,
-        missing=lambda node: plugins.missing_translation(node, opset, prefer),
+        missing=lambda node: plugins.missing_translation(node, how.opset, prefer),
         distribution_of=distribution_of,
         loaded=frozenset(r.distribution for r in plugins.records if r.state == "loaded"),
         failed_plugins=[str(record) for record in plugins.failed],
@@ -295,15 +302,15 @@ def _translator(
     )
 
 
-def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[Any, str] | None = None) -> DispatchTable:
+def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[Any, str]) -> DispatchTable:
     """All plugins' rows, merged for an opset; kept as long as the plugins are."""
     plain = [row for name, table in plugins.translation_tables(opset) for row in custom_rows(table, name)]
     kept = _TABLES.setdefault(plugins, {})
-    key = (opset, frozenset((target_name(k), v) for k, v in (prefer or {}).items()))
+    key = (opset, frozenset((target_name(k), v) for k, v in prefer.items()))
     if plain:
-        return merge([*plugins.translations(), *plain], opset, prefer or {})
+        return merge([*plugins.translations(), *plain], opset, prefer)
     if key not in kept:
-        kept[key] = merge(plugins.translations(), opset, prefer or {})
+        kept[key] = merge(plugins.translations(), opset, prefer)
     return kept[key]
 
 
@@ -321,10 +328,8 @@ def _checked_opset(opset_version: int | None) -> int:
     return opset_version
 
 
-def _checked_target(
-    name: str, opset: int, plugins: Plugins, prefer: Mapping[Any, str] | None = None
-) -> Target:
-    targets = plugins.targets().preferring(prefer or {})
+def _checked_target(name: str, opset: int, plugins: Plugins, prefer: Mapping[Any, str]) -> Target:
+    targets = plugins.targets().preferring(prefer)
     if name not in targets and name == _DEFAULT_TARGET:
         return Target(name)
     if name not in targets:

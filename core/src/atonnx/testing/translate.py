@@ -51,7 +51,7 @@ def translate_call(
     custom_domains()
     facts = SizeFacts(call.ranges)
     session = Session(opset, opset_table or _opset_table(plugins), facts=facts)
-    table = dispatch_table(plugins, opset)
+    table = dispatch_table(plugins, opset, {})
     if rows:
         table = table.with_custom(rows)
     functions, providers = _decompositions(plugins)
