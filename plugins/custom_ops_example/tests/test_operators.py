@@ -38,6 +38,17 @@ def test_soft_threshold(opset: int, x: torch.Tensor, threshold: float) -> None:
     assert checked.runtime == "reference"
 
 
+@given(
+    opset=kit.opsets(),
+    x=kit.tensor(kit.dtypes("wide"), st.tuples(st.integers(0, 3), st.just(65)), finite=True),
+    mels=st.sampled_from([1, 8, 40]),
+)
+def test_mel_scale(opset: int, x: torch.Tensor, mels: int) -> None:
+    # Below opset 17 the weights are a constant: OpsetPack.below in opsets.py.
+    expect = "MelWeightMatrix:1 MatMul:1" if opset >= 17 else "MelWeightMatrix:0 MatMul:1!"
+    kit.check_op(mylib.mel_scale.default, x, mels, 16000, opset=opset, dynamic=False, expect=expect)
+
+
 def test_the_plugin_keeps_its_contract() -> None:
     assert kit.check_plugin(PLUGIN) == []
 

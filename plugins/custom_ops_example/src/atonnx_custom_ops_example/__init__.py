@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from atonnx.plugins import hookimpl
 
 if TYPE_CHECKING:
-    from atonnx.dispatch import Table
+    from atonnx.dispatch import OpsetPack, Table
     from atonnx.plugins import DomainInfo
     from atonnx.testing import OpSample
 
@@ -20,6 +20,14 @@ def atonnx_translations() -> Table:
     from atonnx_custom_ops_example.translations import table
 
     return table
+
+
+@hookimpl
+def atonnx_opset_packs() -> OpsetPack:
+    """Rows for ONNX operators at opsets that do not have them."""
+    from atonnx_custom_ops_example.opsets import pack
+
+    return pack
 
 
 @hookimpl

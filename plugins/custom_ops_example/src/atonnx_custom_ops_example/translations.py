@@ -35,6 +35,17 @@ def soft_threshold(op: Builder, x: Value, threshold: float) -> Value:
     return op.call(EXAMPLE.domain, "SoftThreshold", x, threshold=threshold, version=EXAMPLE.version)
 
 
+@table.translate(mylib.mel_scale.default)
+def mel_scale(op: Builder, x: Value, mels: int, rate: int) -> Value:
+    """MatMul with a MelWeightMatrix."""
+    bins = x.dims[-1] if x.dims else None
+    if not isinstance(bins, int):
+        raise UnsupportedOpError.here(op, "a dynamic number of frequencies", hint="leave that axis static")
+    return op.MatMul(
+        x, op.MelWeightMatrix(mels, 2 * (bins - 1), rate, 0.0, rate / 2, output_datatype=x.dtype)
+    )
+
+
 def samples() -> list[OpSample]:
     """A call of each operator. Arguments are made when a sample is run, not when it is listed."""
     from atonnx.testing import OpSample
@@ -42,4 +53,5 @@ def samples() -> list[OpSample]:
     return [
         OpSample(mylib.clamp_scale.default, lambda: (torch.randn(3, 4), -1.0, 0.5, 2.0)),
         OpSample(mylib.soft_threshold.default, lambda: (torch.randn(3, 4), 0.5)),
+        OpSample(mylib.mel_scale.default, lambda: (torch.rand(2, 65), 8, 16000), options={"dynamic": False}),
     ]
