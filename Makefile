@@ -34,7 +34,7 @@ help:
 	@echo 'make test-all  all tests'
 	@echo 'make lint      ruff and mypy'
 	@echo 'make bench     compare with torch.onnx'
-	@echo 'make docs      check the links and the code of the documentation'
+	@echo 'make docs      write docs/operators.md, check the links and the code of the documentation'
 	@echo 'make clean     remove environments, caches and build results'
 
 env: $(STAMP)
@@ -68,6 +68,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 docs: $(STAMP)
+	$(BIN)/python docs/generate.py
 	$(RUN) pytest tests/test_docs.py $(ARGS)
 
 clean:

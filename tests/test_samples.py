@@ -27,6 +27,7 @@ NO_SAMPLE = {
     "aten::_make_dep_token": "makes a token, of which the model has nothing",
     "aten::detach_": "its result is its argument",
     "higher_order::": "takes graphs, which torch.export makes",
+    "onnx_symbolic::": "stands for an operator of the user's choice, which eager torch does not compute",
     "torch_nn::": "stands for a function that is captured whole",
 }
 
@@ -34,7 +35,7 @@ NO_SAMPLE = {
 NO_EAGER = frozenset(
     """aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_efficient_attention
     aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_fused_attention_overrideable
-    aten::cudnn_batch_norm aten::cudnn_grid_sampler""".split()
+    aten::cudnn_batch_norm""".split()
 )
 
 

@@ -48,12 +48,6 @@ def grid_sampler(
     )
 
 
-@table.translate(aten.cudnn_grid_sampler.default)
-def cudnn_grid_sampler(op: Builder, self: Value, grid: Value) -> Value:
-    """GridSample with aligned corners."""
-    return op.GridSample(self, grid, align_corners=1)
-
-
 @table.translate(aten.affine_grid_generator.default)
 def affine_grid_generator(op: Builder, theta: Value, size: Sequence[Any], align_corners: bool) -> Value:
     """AffineGrid; the sum over the axes where corners are aligned and there may be one place only.
