@@ -215,6 +215,7 @@ def test_observed_calls_are_exported() -> None:
     torch.testing.assert_close(names["ep"](x, y)[0], x + y)
 
 
+@pytest.mark.slow
 def test_an_observed_language_model_is_exported() -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.LlamaConfig(
