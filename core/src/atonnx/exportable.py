@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+import atonnx
 from atonnx.errors import OnnxExporterError, both
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ class ExportableModule(torch.onnx.ExportableModule):
 
     def to_onnx(self, **kwargs: Any) -> ONNXProgram:  # type: ignore[override]
         """``export(self, **kwargs)``."""
-        from atonnx.pipeline import export
-
-        return export(self, **kwargs)
+        return atonnx.export(self, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)
