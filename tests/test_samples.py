@@ -24,10 +24,8 @@ NEWEST = SAMPLE_OPSETS[-1]
 
 # What a single call cannot show.
 NO_SAMPLE = {
-    "aten::_make_dep_token": "makes a token, of which the model has nothing",
     "aten::detach_": "its result is its argument",
     "higher_order::": "takes graphs, which torch.export makes",
-    "onnx_symbolic::": "stands for an operator of the user's choice, which eager torch does not compute",
     "torch_nn::": "stands for a function that is captured whole",
 }
 

@@ -91,4 +91,5 @@ def samples() -> list[OpSample]:
         OpSample(aten._functional_assert_async.msg, (yes, "why", x)),
         OpSample(aten._functional_sym_constrain_range.default, (2, 1, None, x)),
         OpSample(aten._functional_sym_constrain_range_for_size.default, (2, 1, None, x)),
+        OpSample(aten._make_dep_token.default, options={"values": False}, reason="torch leaves it unset"),
     ]

@@ -173,6 +173,7 @@ def _named(
 
 
 def samples() -> list[OpSample]:
+    """Test inputs of the rows. In eager torch a symbolic operator gives zeros, as these operators do."""
     from atonnx.testing import OpSample
 
     def heads() -> tuple[torch.Tensor, ...]:
@@ -182,10 +183,28 @@ def samples() -> list[OpSample]:
         angle = torch.rand(1, 3, 4)
         return torch.randn(1, 4, 3, 8), angle.cos(), angle.sin()
 
+    names = [argument.name for argument in onnx_symbolic._symbolic.default._schema.arguments]
+    none: dict[str, Any] = {name: () for name in names if name.startswith(("attr_", "metadata_"))}
+    zeros, static = torch.zeros(2, 3), {"dynamic": False}
+
     # Below opset 23 the number of heads and their width are to be known.
     return [
         OpSample(onnx.Attention.opset23, heads, opsets=23),
         OpSample(onnx.Attention.opset23, heads, opsets=(11, 22), options={"dynamic": False}),
         OpSample(onnx.RotaryEmbedding.opset23, angles, opsets=23),
         OpSample(onnx.RotaryEmbedding.opset23, angles, opsets=(11, 22), options={"dynamic": False}),
+        OpSample(
+            onnx_symbolic._symbolic.default,
+            ([zeros], "Relu", 1),
+            {**none, "shape": [2, 3]},
+            options=static,
+            expect="Relu:1!",
+        ),
+        OpSample(
+            onnx_symbolic._symbolic_multi_out.default,
+            ([zeros], "Identity", [1]),
+            {**none, "shapes": [[2, 3]]},
+            options=static,
+            expect="Identity:1!",
+        ),
     ]
