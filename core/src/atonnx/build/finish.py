@@ -106,11 +106,12 @@ def finish(
     graph.metadata_props[_SIGNATURE] = source.signature_text
     graph.metadata_props[_RANGES] = _range_text(translator, source)
     functions = list(session.functions.values())
-    version = _DEFAULT_IR_VERSION
-    if not default_opset:
-        dtypes = {v.dtype for v in [*graph.inputs, *graph.initializers.values()] if v.dtype is not None}
-        dtypes |= {out.dtype for node in graph for out in node.outputs if out.dtype is not None}
-        version = ir_version(session.imports, functions=bool(functions), dtypes=dtypes)
+    made_by_nodes = (out for node in ir.traversal.RecursiveGraphIterator(graph) for out in node.outputs)
+    held = (*graph.inputs, *graph.initializers.values(), *made_by_nodes)
+    dtypes = {value.dtype for value in held if value.dtype is not None}
+    version = ir_version(session.imports, functions=bool(functions), dtypes=dtypes)
+    if default_opset:
+        version = max(version, _DEFAULT_IR_VERSION)
     from atonnx import __version__
 
     return ir.Model(
