@@ -61,6 +61,9 @@ def test_I7_I26_bert():
     checked(observer, model)
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.13"), reason="its torch.export takes no dynamic shapes for **kwargs"
+)
 @pytest.mark.parametrize("make", [gpt2, llama])
 def test_I9_I11_I14_generation_with_a_cache(make):
     """The first call has an empty cache, the others the one that the call before filled."""

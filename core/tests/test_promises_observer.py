@@ -453,6 +453,9 @@ def test_I15_args_and_kwargs_of_the_signature():
     }
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.13"), reason="its torch.export takes no dynamic shapes for **kwargs"
+)
 def test_I15_only_kwargs_of_the_signature():
     class Model(nn.Module):
         def forward(self, x, **kwargs):
@@ -543,6 +546,9 @@ def test_I21_arguments_as_args_and_kwargs():
     assert args == () and list(kwargs) == ["x"]
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.13"), reason="its torch.export takes no dynamic shapes for **kwargs"
+)
 def test_I22_arguments_that_have_no_name():
     model = Variadic().eval()
     observer = observe(model, *variadic_calls())
