@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -105,6 +107,18 @@ def test_vector_norms(opset, call, order):
 def test_logsumexp(opset, call):
     x, dims, keepdim = call
     kit.check_op(aten.logsumexp.default, x, dims or [0], keepdim, opset=opset, atol=kit.ulps(16))
+
+
+@pytest.mark.parametrize("opset", [11, 18, 27, 28])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_logsumexp_does_not_overflow(opset, dtype, keepdim):
+    inf = math.inf
+    x = torch.tensor([[1e6, 2.0], [-1e6, -3e6], [inf, 1.0], [-inf, -inf], [-inf, 0.0], [math.nan, 1.0]])
+    for dims in ([1], [0]):
+        kit.check_op(aten.logsumexp.default, x.to(dtype), dims, keepdim, opset=opset)
+    kit.check_op(aten.logsumexp.default, x[:2].to(dtype), [0, 1], keepdim, opset=opset)
+    kit.check_op(aten.logsumexp.default, torch.zeros(2, 0, dtype=dtype), [1], keepdim, opset=opset)
 
 
 @pytest.mark.parametrize(

@@ -424,6 +424,22 @@ def logsumexp(op: Builder, self: Value, dim: Any, keepdim: bool = False) -> Valu
     return _reduced(op, "ReduceLogSumExp", floating(op, self), _axes(self, dim), keepdim)
 
 
+@table.translate(aten.logsumexp.default, since=28)
+def logsumexp_by_maximum(op: Builder, self: Value, dim: Any, keepdim: bool = False) -> Value:
+    """Log of the sum of exponentials, taken relative to the maximum.
+
+    As of opset 28 ReduceLogSumExp is a formula that overflows, which runtimes write out.
+    """
+    x, axes = floating(op, self), _axes(self, dim)
+    if not axes:
+        return x
+    top = _reduced(op, "ReduceMax", x, axes, True)
+    # An infinite maximum is no reference.
+    top = op.Where(op.Less(op.Abs(top), math.inf), top, 0.0)
+    total = _reduced(op, "ReduceSum", op.Exp(op.Sub(x, top)), axes, keepdim)
+    return op.Add(op.Log(total), top if keepdim else op.Squeeze(top, list(axes)))
+
+
 def _norm(op: Builder, self: Value, power: Any, dim: Any, keepdim: bool, dtype: Any) -> Value:
     """ReduceL1, ReduceL2, ReduceMax or ReduceMin of magnitudes, a count, or the root of a sum of powers."""
     x = floating(op, self) if dtype is None else op.cast(self, dtype)

@@ -174,8 +174,8 @@ def scaled_dot_product_attention(
 
 def _log_sum(op: Builder, scores: Value, out: Any) -> Value:
     """The logarithm of the sums; cuDNN's form keeps the last axis."""
-    keep = 1 if out.rank == scores.rank else 0
-    return op.cast(op.ReduceLogSumExp(scores, [-1], keepdims=keep), out.dtype)
+    sums: Value = op.translate(aten.logsumexp.default, scores, (-1,), out.rank == scores.rank)
+    return op.cast(sums, out.dtype)
 
 
 @table.translate(aten._scaled_dot_product_flash_attention_for_cpu.default)
