@@ -193,13 +193,13 @@ class Builder:
         bound: dict[str, ir.DataType] = {}
         pending = False
         for index, arg in enumerate(args):
-            if isinstance(arg, ir.Value):
+            if isinstance(arg, Value):
                 key = spec.input_key(index)
                 if key is None:
                     continue
                 dtype = arg.dtype
                 if isinstance(key, str):
-                    known = bound.setdefault(key, dtype)  # type: ignore[arg-type]
+                    known = bound.setdefault(key, dtype)
                 else:
                     known = key
                 if known is not dtype and known != dtype:
@@ -214,7 +214,7 @@ class Builder:
             return list(args), bound
         inputs: list[Any] = []
         for index, arg in enumerate(args):
-            if arg is None or isinstance(arg, ir.Value):
+            if arg is None or isinstance(arg, Value):
                 inputs.append(arg)
                 continue
             key = spec.input_key(index)
@@ -361,10 +361,10 @@ class Builder:
     def cast(self, x: Any, dtype: Any) -> Value:
         """Cast; ``x`` itself when it has the dtype. A number becomes a constant."""
         kind = to_ir(dtype)
-        if not isinstance(x, ir.Value):
+        if not isinstance(x, Value):
             return self.as_value(x, kind)
         if x.dtype == kind:
-            return x  # type: ignore[return-value]
+            return x
         return self._emit("", "Cast", x, to=kind)  # type: ignore[no-any-return]
 
     # ----------------------------------------------------------------- sizes
