@@ -73,3 +73,15 @@ def test_arange_of_numbers(start, step, count, dtype):
 def test_linspace_is_counted_from_both_ends(steps, dtype, ends):
     start, end = (torch.tensor(float(n)) for n in ends)
     kit.check_op(aten.linspace.Tensor_Tensor, start, end, steps, dtype=dtype)
+
+
+@given(
+    start=st.integers(-4, 4),
+    step=st.sampled_from([1, 2, -1, 0.25, -0.5, 0.3]),
+    count=st.integers(0, 6),
+    dtype=st.sampled_from([None, torch.float64, torch.int32]),
+)
+def test_range_counts_its_end(start, step, count, dtype):
+    if dtype == torch.int32 and not isinstance(step, int):
+        dtype = None
+    kit.check_op(aten.range.step, start, start + step * count, step, dtype=dtype)

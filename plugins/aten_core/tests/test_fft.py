@@ -137,3 +137,9 @@ def test_models_of_any_length(model, opset):
         x = torch.randn(2, size)
         (made,) = program(x)
         torch.testing.assert_close(made, model(x), atol=1e-4, rtol=1e-3)
+
+
+@given(n=st.integers(1, 9), d=st.sampled_from([1.0, 0.3]), dtype=kit.dtypes("wide"))
+def test_frequencies_of_a_transform(n: int, d: float, dtype: torch.dtype) -> None:
+    for overload in (aten.fft_fftfreq.default, aten.fft_rfftfreq.default):
+        kit.check_op(overload, n, d, dtype=dtype)

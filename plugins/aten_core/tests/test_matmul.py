@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atonnx import testing as kit
+from atonnx.errors import UnsupportedOpError
 
 aten = torch.ops.aten
 SIDE = st.integers(0, 4)
@@ -145,3 +146,55 @@ def test_einsum_of_integers_has_the_dtype_of_torchs_sums(dtype: torch.dtype, equ
     a, b = kit.make_tensor(dtype, (2, 3)), kit.make_tensor(dtype, (3, 4), 1)
     tensors = [a, b] if "," in equation else [a]
     kit.check_op(aten.einsum.default, equation, tensors, dynamic=False)
+
+
+@given(opset=kit.opsets(), n=st.integers(17, 20), k=st.sampled_from([8, 16]))
+def test_products_of_eight_bits(opset: int, n: int, k: int) -> None:
+    a, b = kit.make_tensor(torch.int8, (n, k)), kit.make_tensor(torch.int8, (k, 8), 1)
+    kit.check_op(aten._int_mm.default, a, b, opset=opset, expect="MatMulInteger:1!")
+
+
+@given(opset=kit.opsets(), dtype=st.sampled_from([torch.float32, torch.bfloat16]), n=st.integers(1, 4))
+def test_weights_of_eight_bits_are_scaled_by_columns(opset: int, dtype: torch.dtype, n: int) -> None:
+    x, scales = kit.make_tensor(dtype, (n, 32)), kit.make_tensor(dtype, (16,), 2)
+    weight = kit.make_tensor(torch.int8, (16, 32), 1)
+    kit.check_op(aten._weight_int8pack_mm.default, x, weight, scales, opset=fit(opset, dtype))
+
+
+@given(
+    opset=kit.opsets(13),
+    sizes=st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    form=st.sampled_from([(2, 3), (3, 2), (2, 2), (3, 3)]),
+)
+def test_groups_of_rows_columns_or_depths(opset: int, sizes: list[int], form: tuple[int, int]) -> None:
+    ends = torch.tensor(sizes).cumsum(0).int() * 8
+    total, groups = int(ends[-1]) + (8 if form == (2, 2) else 0), len(sizes)
+    if total == 0:
+        return
+    left = {(2, 3): (total, 8), (3, 2): (groups, 4, 8), (2, 2): (8, total), (3, 3): (groups, 4, 8)}[form]
+    right = {(2, 3): (groups, 8, 16), (3, 2): (8, total), (2, 2): (total, 16), (3, 3): (groups, 8, 16)}[form]
+    a, b = kit.make_tensor(torch.bfloat16, left), kit.make_tensor(torch.bfloat16, right, 1)
+    offs = None if form == (3, 3) else ends
+    if b.dim() == 3 and offs is not None:
+        kit.check_op(aten._grouped_mm.default, a, kit.Weight(b), offs, opset=opset)
+    kit.check_op(aten._grouped_mm.default, a, b, offs, opset=opset, dynamic=offs is None)
+
+
+@given(
+    opset=kit.opsets(19),
+    out=st.sampled_from([torch.float32, torch.bfloat16]),
+    rows=st.booleans(),
+    biased=st.booleans(),
+)
+def test_products_of_float8_are_scaled(opset: int, out: torch.dtype, rows: bool, biased: bool) -> None:
+    a = kit.make_tensor(torch.float32, (16, 32)).to(torch.float8_e4m3fn)
+    b = kit.make_tensor(torch.float32, (16, 32), 1).to(torch.float8_e4m3fn).t()
+    scales = (torch.rand(16, 1), torch.rand(1, 16)) if rows else (torch.tensor(0.3), torch.tensor(1.7))
+    bias = torch.randn(16) if biased else None
+    kit.check_op(aten._scaled_mm.default, a, b, *scales, bias, out_dtype=out, opset=opset, dynamic=not rows)
+
+
+def test_a_scaled_float8_result_is_refused() -> None:
+    a = torch.ones(16, 32).to(torch.float8_e4m3fn)
+    with pytest.raises(UnsupportedOpError, match="float8 result"):
+        kit.check_op(aten._scaled_mm.default, a, a.t(), torch.tensor(1.0), torch.tensor(1.0), opset=20)

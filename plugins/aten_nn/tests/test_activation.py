@@ -137,3 +137,11 @@ def test_random_slopes_in_training_keep_dtype_and_shape():
     for dtype in (torch.float32, torch.bfloat16):
         x = torch.randn(3, 4).to(dtype)
         kit.check_op(aten.rrelu.default, x, 0.1, 0.3, True, values=False, expect="PRelu:1", opset=20)
+
+
+@given(opset=kit.opsets(), x=kit.tensor(kit.dtypes("float"), kit.shapes(min_rank=1, max_rank=3)))
+def test_random_slopes_and_their_noise(opset, x):
+    rrelu, noise = aten.rrelu_with_noise_functional.default, torch.ones_like(x)
+    kit.check_op(rrelu, x, noise, 0.1, 0.3, False, opset=at(opset, x), ort_gap=NAN)
+    kit.check_op(rrelu, x, noise, 0.1, 0.3, True, opset=at(opset, x), values=False)
+    kit.check_op(rrelu, x, noise, 0.25, 0.25, True, opset=at(opset, x), ort_gap=NAN)

@@ -104,3 +104,23 @@ def test_integers_wrap_around(opset, spatial, dtype, single, bias, groups, steps
         kit.check_op(TRANSPOSED[spatial - 1], *arguments, more, groups, dilation, opset=opset)
     else:
         kit.check_op(PLAIN[spatial - 1].default, *arguments, dilation, groups, opset=opset)
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=kit.dtypes("wide"),
+    t=st.integers(3, 6),
+    pad=st.integers(0, 2),
+    k=st.integers(1, 3),
+)
+def test_convolution_of_time_batch_channels(opset, dtype, t, pad, k):
+    x, weight = kit.make_tensor(dtype, (t, 2, 4)), kit.make_tensor(dtype, (k, 4, 5), 1)
+    kit.check_op(aten.conv_tbc.default, x, weight, kit.make_tensor(dtype, (5,), 2), pad, opset=opset)
+
+
+@given(opset=kit.opsets(), stride=st.integers(1, 2), padding=st.integers(0, 1), biased=st.booleans())
+def test_slow_transposed_convolution(opset, stride, padding, biased):
+    x, weight = kit.make_tensor(torch.float32, (2, 4, 5, 6)), kit.make_tensor(torch.float32, (4, 3, 3, 2), 1)
+    bias = kit.make_tensor(torch.float32, (3,), 2) if biased else None
+    args = ([3, 2], bias, [stride, 1], [padding, 0], [stride - 1, 0])
+    kit.check_op(aten.slow_conv_transpose2d.default, x, weight, *args, opset=opset)

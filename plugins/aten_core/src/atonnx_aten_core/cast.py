@@ -153,6 +153,7 @@ def type_as(op: Builder, self: Value, other: Value) -> Value:
     aten.lift_fresh_copy.default,
     aten.detach_copy.default,
     aten.alias_copy.default,
+    aten._lazy_clone.default,
     complex="layout",
 )
 def same(op: Builder, self: Value) -> Value:
@@ -202,7 +203,7 @@ def samples() -> list[OpSample]:
             OpSample(f.default, lambda: (x(),))
             for f in (
                 *(aten.detach, aten.alias, aten.lift, aten.lift_fresh, aten.lift_fresh_copy, aten.clone),
-                *(aten.detach_copy, aten.alias_copy, aten.contiguous),
+                *(aten.detach_copy, aten.alias_copy, aten._lazy_clone, aten.contiguous),
             )
         ),
     ]

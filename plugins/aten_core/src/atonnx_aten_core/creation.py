@@ -291,8 +291,12 @@ def _arange(op: Builder, start: Any, end: Any, step: Any, dtype: Any) -> Value:
     kind = _kind(op, dtype).dtype
     if all(isinstance(x, int) or (isinstance(x, SymSize) and x.kind == "int") for x in (start, end, step)):
         return op.cast(op.Range(*(in_dtype(op, x, ir.DataType.INT64) for x in (start, end, step))), kind)
-    count = op.out.dims[0]
-    index = op.Range(0, op.size(count), 1)
+    return _counted(op, start, step, kind)
+
+
+def _counted(op: Builder, start: Any, step: Any, kind: ir.DataType) -> Value:
+    """start + i * step for as many as the result has, in int64 or float64."""
+    index = op.Range(0, op.size(op.out.dims[0]), 1)
     if kind in INTS:
         # torch truncates start and step first.
         first, stride = (
@@ -346,6 +350,37 @@ def arange_step(
 ) -> Value:
     """Range."""
     return _arange(op, start, end, step, dtype)
+
+
+@table.translate(aten.range.default)
+def range(
+    op: Builder,
+    start: Any,
+    end: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range, its end counted in."""
+    return _counted(op, start, 1, _kind(op, dtype).dtype)
+
+
+@table.translate(aten.range.step)
+def range_step(
+    op: Builder,
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """Range, its end counted in."""
+    return _counted(op, start, step, _kind(op, dtype).dtype)
 
 
 def _linspace(op: Builder, start: Any, end: Any, steps: Any, kind: ir.DataType) -> Value:
@@ -473,6 +508,9 @@ def samples() -> list[OpSample]:
         OpSample(aten.arange.start, lambda: (1, 5), {"dtype": torch.int32}),
         OpSample(aten.arange.start_step, lambda: (1, 9, 2)),
         OpSample(aten.arange.start_step, lambda: (0.5, 5, 0.3)),
+        OpSample(aten.range.default, lambda: (1, 5)),
+        OpSample(aten.range.step, lambda: (5, -4, -3), {"dtype": torch.int64}),
+        OpSample(aten.range.step, lambda: (0.5, 5, 0.3)),
         OpSample(aten.linspace.default, lambda: (0, 1, 7)),
         OpSample(aten.linspace.Tensor_Tensor, lambda: (torch.tensor(1.0), torch.tensor(6.0), 7)),
         OpSample(aten.linspace.Tensor_Scalar, lambda: (torch.tensor(1.0), 6, 7)),

@@ -387,6 +387,36 @@ def fft_hfftn(op: Builder, self: Value, s: Any = None, dim: Any = None, norm: st
     return _c2r(op, self, *_given(self, s, dim, half=True), _norm(norm, True), forward=True)
 
 
+@table.translate(aten.fft_fftfreq.default)
+def fft_fftfreq(
+    op: Builder,
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """A constant."""
+    return op.const(torch.fft.fftfreq(n, d, dtype=op.out.torch_dtype))
+
+
+@table.translate(aten.fft_rfftfreq.default)
+def fft_rfftfreq(
+    op: Builder,
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> Value:
+    """A constant."""
+    return op.const(torch.fft.rfftfreq(n, d, dtype=op.out.torch_dtype))
+
+
 def samples() -> list[OpSample]:
     """Test inputs of the rows."""
     from atonnx.testing import OpSample
@@ -414,6 +444,11 @@ def samples() -> list[OpSample]:
                 found.append(OpSample(overload, (x(), *args), **near))
     return [
         *found,
+        *(
+            OpSample(f.default, args, kwargs)
+            for f in (aten.fft_fftfreq, aten.fft_rfftfreq)
+            for args, kwargs in (((5,), {}), ((6, 0.3), {"dtype": torch.float16}))
+        ),
         OpSample(aten._fft_c2c.default, (z(), [0, 1], 1, False), **near),
         OpSample(aten._fft_r2c.default, (x(), [0, 1], 2, True), **near),
         OpSample(aten._fft_r2c.default, (x(), [1], 0, False), **near),

@@ -12,11 +12,14 @@ import torch
 
 from atonnx.build import Builder, SymSize, Value
 from atonnx.dispatch import Table
+from atonnx.errors import UnsupportedOpError
 from atonnx_aten_core._axes import numel
 
 aten = torch.ops.aten
 table = Table(__name__)
 
+# Past every size.
+_END = (1 << 63) - 1
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64)
 
@@ -39,6 +42,89 @@ def matmul(op: Builder, self: Value, other: Value) -> Value:
 def mm(op: Builder, self: Value, mat2: Value) -> Value:
     """MatMul."""
     return _product(op, self, mat2)
+
+
+@table.translate(aten._int_mm.default)
+def _int_mm(op: Builder, self: Value, mat2: Value) -> Value:
+    """MatMulInteger."""
+    return op.MatMulInteger(self, mat2)
+
+
+@table.translate(aten._weight_int8pack_mm.default)
+def _weight_int8pack_mm(op: Builder, self: Value, mat2: Value, scales: Value) -> Value:
+    """MatMul in float32 with the weights, then Mul by the scales of its columns."""
+    x, weight, factors = (op.cast(value, ir.DataType.FLOAT) for value in (self, mat2, scales))
+    return op.cast(op.Mul(op.MatMul(x, op.Transpose(weight, perm=[1, 0])), factors), op.out.dtype)
+
+
+def _side(scale: Value, axis: int) -> Any:
+    return scale.dims[axis] if scale.dims else 1
+
+
+@table.translate(aten._scaled_mm.default, since=19)
+def _scaled_mm(
+    op: Builder,
+    self: Value,
+    mat2: Value,
+    scale_a: Value,
+    scale_b: Value,
+    bias: Value | None = None,
+    scale_result: Value | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Value:
+    """MatMul of float8 in float32, then Mul by the scales of the tensors, or of rows and columns."""
+    kinds = {scale_a.dtype, scale_b.dtype}
+    if kinds != {ir.DataType.FLOAT} or _side(scale_a, -1) != 1 or _side(scale_b, 0) != 1:
+        raise UnsupportedOpError.here(op, "scales of blocks", hint="scale tensors, or rows and columns")
+    if op.out.dtype not in _FLOATS:
+        raise UnsupportedOpError.here(op, "a float8 result", hint="give another out_dtype and cast it")
+    a, b = (op.cast(x, ir.DataType.FLOAT) for x in (self, mat2))
+    made = op.Mul(op.Mul(op.MatMul(a, b), scale_a), scale_b)
+    if bias is not None:
+        made = op.Add(made, op.cast(bias, ir.DataType.FLOAT))
+    return op.cast(made, op.out.dtype)
+
+
+@table.translate(aten._grouped_mm.default)
+def _grouped_mm(
+    op: Builder,
+    self: Value,
+    mat2: Value,
+    offs: Value | None = None,
+    bias: Value | None = None,
+    out_dtype: Any = None,
+) -> Value:
+    """MatMul; with offsets one for the slices of each group, and Concat.
+
+    What lies behind the last offset is of no group; torch leaves its rows and columns of the result
+    undefined, and here they belong to the last group.
+    """
+    if bias is not None:
+        raise UnsupportedOpError.here(op, "a bias", hint="add it to the product")
+    if offs is None:
+        return op.cast(op.MatMul(self, mat2), op.out.dtype)
+    groups = next((x.dims[0] for x in (self, mat2) if x.dims and x.rank == 3), _side(offs, 0))
+    if not isinstance(groups, int):
+        raise UnsupportedOpError.here(op, "a dynamic number of groups", hint="export it with a static number")
+    bounds = op.Concat(op.const([0], ir.DataType.INT64), op.cast(offs, ir.DataType.INT64), axis=0)
+    shared = self.rank == 2 and mat2.rank == 2
+    ends = [op.Slice(bounds, [i], [i + 1], [0]) for i in range(groups + 1)]
+    if not shared:
+        ends[-1] = op.const([_END], ir.DataType.INT64)
+
+    def of_group(x: Value, axis: int, group: int) -> Value:
+        if x.rank == 3:
+            return op.Gather(x, group, axis=0)
+        return op.Slice(x, ends[group], ends[group + 1], [axis])
+
+    made = [
+        op.MatMul(of_group(self, 1 if shared else 0, i), of_group(mat2, 0 if shared else 1, i))
+        for i in range(groups)
+    ]
+    if shared:
+        made = [op.Unsqueeze(product, [0]) for product in made]
+    return op.cast(op.Concat(*made, axis=1 if self.rank == 3 else 0), op.out.dtype)
 
 
 @table.translate(aten.mv.default)
@@ -187,9 +273,14 @@ def _spelled_out(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 def samples() -> list[Any]:
     """Test inputs of the rows."""
-    from atonnx.testing import OpSample
+    from atonnx.testing import OpSample, Weight, make_tensor
 
     a, b, v = torch.randn(2, 3, 4), torch.randn(2, 4, 5), torch.randn(4)
+    narrow = torch.randn(16, 32).to(torch.float8_e4m3fn)
+
+    def eight(shape: tuple[int, int], seed: int = 0) -> torch.Tensor:
+        return make_tensor(torch.int8, shape, seed)
+
     vectors = (aten.dot.default, aten.vdot.default, aten.inner.default, aten.outer.default)
     return [
         *(OpSample(f, (a, b)) for f in (aten.matmul.default, aten.linalg_matmul.default, aten.bmm.default)),
@@ -201,5 +292,23 @@ def samples() -> list[Any]:
         OpSample(aten.addbmm.default, (torch.randn(5), a, b), {"beta": 0.5}),
         OpSample(aten.addmv.default, (torch.randn(3), a[0], v), {"alpha": 2}),
         OpSample(aten.chain_matmul.default, ([a[0], b[0], torch.randn(5, 2)],)),
+        OpSample(aten._int_mm.default, (eight((20, 8)), eight((8, 8), 1)), expect="MatMulInteger:1!"),
+        OpSample(aten._weight_int8pack_mm.default, (torch.randn(4, 8), eight((3, 8)), torch.rand(3))),
+        OpSample(
+            aten._scaled_mm.default,
+            (narrow, narrow.t(), torch.rand(16, 1), torch.rand(1, 16)),
+            {"out_dtype": torch.bfloat16},
+            opsets=19,
+            options={"dynamic": False},
+        ),
+        OpSample(
+            aten._grouped_mm.default,
+            (
+                torch.randn(6, 8).bfloat16(),
+                Weight(torch.randn(2, 8, 8).bfloat16()),
+                torch.tensor([2, 6]).int(),
+            ),
+            opsets=13,
+        ),
         OpSample(aten.einsum.default, ("bij, bjk -> bki", [a, b])),
     ]

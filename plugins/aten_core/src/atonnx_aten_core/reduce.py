@@ -254,7 +254,7 @@ def _listed(x: Value, dim: Any) -> Axes:
     return () if isinstance(dim, Sequence) and not dim else _axes(x, dim)
 
 
-@table.translate(aten.any.default)
+@table.translate(aten.any.default, aten._is_any_true.default)
 def any(op: Builder, self: Value) -> Value:
     """ReduceMax of truth values over all axes."""
     return _truths(op, _any, self, _axes(self, None), False)
@@ -272,7 +272,7 @@ def any_dims(op: Builder, self: Value, dim: Any = None, keepdim: bool = False) -
     return _truths(op, _any, self, _listed(self, dim), keepdim)
 
 
-@table.translate(aten.all.default)
+@table.translate(aten.all.default, aten._is_all_true.default)
 def all(op: Builder, self: Value) -> Value:
     """ReduceMin of truth values over all axes."""
     return _truths(op, _all, self, _axes(self, None), False)
@@ -541,6 +541,7 @@ def samples() -> list[OpSample]:
         found.append(OpSample(aten.linalg_vector_norm.default, (x(), order, [1]), **near))
     return [
         *found,
+        *(OpSample(f.default, lambda: (truths(),)) for f in (aten._is_all_true, aten._is_any_true)),
         OpSample(aten.sum.default, lambda: (ints(),), {"dtype": torch.int8}),
         OpSample(aten.aminmax.default, lambda: (x(),), {"dim": 1, "keepdim": True}),
         OpSample(aten.count_nonzero.dim_IntList, lambda: (x(), [0, 1])),

@@ -20,7 +20,13 @@ table = Table(__name__)
 # ------------------------------------------------------------------ reshape
 
 
-@table.translate(aten.view.default, aten._unsafe_view.default, aten.view_copy.default, complex="layout")
+@table.translate(
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.view_copy.default,
+    aten._reshape_copy.default,
+    complex="layout",
+)
 def view(op: Builder, self: Value, size: Sequence[Any]) -> Value:
     """Reshape to the sizes that torch inferred."""
     return op.reshape(self, op.out.dims)
@@ -322,6 +328,7 @@ def samples() -> list[Any]:
         OpSample(aten.view.default, (x, [3, -1])),
         OpSample(aten._unsafe_view.default, (x, [6, 4])),
         OpSample(aten.view_copy.default, (x, [6, 4])),
+        OpSample(aten._reshape_copy.default, (x, [6, -1])),
         OpSample(aten.reshape.default, (x, [-1])),
         OpSample(aten._reshape_alias.default, (x, [6, 4], [4, 1])),
         OpSample(aten.view_as.default, (x, torch.zeros(6, 4))),

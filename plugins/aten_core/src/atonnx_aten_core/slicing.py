@@ -139,7 +139,7 @@ def cat(op: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     return _concat(op, _alike(op, kept), axis_of(dim, rank))
 
 
-@table.translate(aten.stack.default, complex="layout")
+@table.translate(aten.stack.default, aten._stack.default, complex="layout")
 def stack(op: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     """Concat of the tensors with a new axis each."""
     axis = axis_of(dim, rank_of(tensors[0]) + 1)
@@ -331,6 +331,7 @@ def samples() -> list[Any]:
         *(OpSample(f, ([x, y], 0)) for f in (aten.cat.default, aten.concat.default)),
         OpSample(aten.concatenate.default, ([torch.zeros(0), x], -1)),
         OpSample(aten.stack.default, ([x, x.int()], -1)),
+        OpSample(aten._stack.default, ([x, x], 1)),
         OpSample(aten.cat.default, ([x, y * 1j], 0)),
         OpSample(aten._chunk_cat.default, ([x, torch.randn(3, 2, 2)], 0, 2)),
         OpSample(aten.hstack.default, ([x, x],)),

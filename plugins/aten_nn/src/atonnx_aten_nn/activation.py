@@ -116,6 +116,24 @@ def rrelu(
     return leaky_relu(op, self, (lower + upper) / 2)
 
 
+@table.translate(aten.rrelu_with_noise_functional.default)
+def rrelu_with_noise_functional(
+    op: Builder,
+    self: Value,
+    noise: Value,
+    lower: Any = 0.125,
+    upper: Any = 0.33333333333333331,
+    training: bool = False,
+    generator: Any = None,
+) -> tuple[Value, Value]:
+    """LeakyRelu with the mean slope; in training Mul by the noise, which is random slopes and ones."""
+    if not training:
+        return leaky_relu(op, self, (lower + upper) / 2), noise
+    slopes = op.cast(draw(op, self, float(lower), float(upper)), self.dtype)
+    slopes = op.Where(op.LessOrEqual(self, 0.0), slopes, 1.0)
+    return op.Mul(self, slopes), slopes
+
+
 @table.translate(aten.elu.default)
 def elu(op: Builder, self: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Value:
     """Elu; Selu for its two numbers; else spelled out around Elu."""
@@ -227,6 +245,11 @@ def samples() -> list[Any]:
     return [
         *(OpSample(packet.default, x) for packet in plain),
         OpSample(aten.gelu.default, x, {"approximate": "tanh"}),
+        OpSample(
+            aten.rrelu_with_noise_functional.default,
+            lambda: (torch.randn(5), torch.ones(5), 0.1, 0.3, True),
+            options={"values": False},
+        ),
         OpSample(aten.elu.default, lambda: (torch.randn(5), 1.5, 0.5, 2.0)),
         OpSample(aten.celu.default, lambda: (torch.randn(5), 0.3)),
         OpSample(aten.softplus.default, lambda: (torch.randn(5) * 4, 2.0, 3.0)),

@@ -309,6 +309,29 @@ def conv_transpose3d(
     return deconvolve(op, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@table.translate(aten.slow_conv_transpose2d.default)
+def slow_conv_transpose2d(
+    op: Builder,
+    self: Value,
+    weight: Value,
+    kernel_size: Sizes,
+    bias: Value | None = None,
+    stride: Sizes = (1, 1),
+    padding: Sizes = (0, 0),
+    output_padding: Sizes = (0, 0),
+    dilation: Sizes = (1, 1),
+) -> Value:
+    """ConvTranspose."""
+    return deconvolve(op, self, weight, bias, stride, padding, output_padding, 1, dilation)
+
+
+@table.translate(aten.conv_tbc.default)
+def conv_tbc(op: Builder, self: Value, weight: Value, bias: Value, pad: int = 0) -> Value:
+    """Conv between Transposes: time comes first, and channels last."""
+    x, kernel = op.Transpose(self, perm=[1, 2, 0]), op.Transpose(weight, perm=[2, 1, 0])
+    return op.Transpose(convolve(op, x, kernel, bias, (1,), (pad,), (1,), 1), perm=[2, 0, 1])
+
+
 @table.translate(aten.convolution.default)
 def convolution(
     op: Builder,
@@ -368,11 +391,17 @@ def samples() -> list[Any]:
         (aten.conv_transpose2d.input, 2),
         (aten.conv_transpose3d.input, 3),
     )
+    sequence = (torch.randn(6, 2, 4), Weight(torch.randn(3, 4, 5)), Weight(torch.randn(5)), 1)
     core = ([2, 1], [1, 1], [1, 2])
     return [
         *(OpSample(o.default, one(n, [2] * n, [1] * n, [1] * n, 2), expect="Conv:1!") for o, n in plain),
         *(OpSample(o.padding, one(n, [1] * n, "same", [1] * n, 2), expect="Conv:1!") for o, n in plain),
         *(OpSample(o, one(n, [2] * n, [1] * n, [1] * n, 2)) for o, n in transposed),
+        OpSample(aten.conv_tbc.default, lambda: sequence, expect="Conv:1"),
+        OpSample(
+            aten.slow_conv_transpose2d.default,
+            lambda: (torch.randn(1, 4, 5, 6), Weight(torch.randn(4, 2, 3, 2)), [3, 2], None, [2, 1]),
+        ),
         OpSample(aten.convolution.default, one(2, *core, False, [0, 0], 2), expect="Conv:1!"),
         OpSample(aten.convolution.default, one(2, *core, True, [1, 0], 2), expect="ConvTranspose:1!"),
         OpSample(
