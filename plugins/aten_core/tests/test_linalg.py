@@ -329,3 +329,9 @@ def test_tensors_as_systems(dtype: torch.dtype, seed: int) -> None:
     b = numbers(dtype, (2, 3), seed)
     kit.check_op(aten.linalg_tensorsolve.default, a.reshape(2, 3, 6), b, **EXACT[dtype])
     kit.check_op(aten.linalg_tensorsolve.default, a.reshape(2, 3, 6).movedim(2, 0), b, [0], **EXACT[dtype])
+
+
+@pytest.mark.parametrize("unpacked", [(True, True), (True, False), (False, True)])
+def test_truth_values_are_unpacked(unpacked: tuple[bool, bool]) -> None:
+    lu, pivots = torch.tensor([[True, False], [True, True]]), torch.tensor([2, 2], dtype=torch.int32)
+    kit.check_op(aten.lu_unpack.default, lu, pivots, *unpacked)

@@ -124,3 +124,11 @@ def test_the_median_of_what_holds_nan_is_nan() -> None:
     kit.check_op(aten.median.default, x)
     kit.check_op(aten.median.dim, x, 1)
     kit.check_op(aten.median.dim, x, 0, True)
+
+
+@pytest.mark.parametrize("number", [0.5, -1, 0, 1, 2])
+@pytest.mark.parametrize("right", [False, True])
+def test_a_number_is_sought_among_truth_values(number: float, right: bool) -> None:
+    truths = torch.tensor([False, False, True])
+    kit.check_op(aten.bucketize.Scalar, number, truths, right=right)
+    kit.check_op(aten.searchsorted.Scalar, truths, number, right=right)

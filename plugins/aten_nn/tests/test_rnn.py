@@ -255,3 +255,10 @@ def test_lengths_that_the_model_knows(run):
             return torch.nn.utils.rnn.pad_packed_sequence(self.layer(packed)[0])[0]
 
     run(Known(), (torch.randn(5, 2, 3),), None, [(torch.randn(5, 2, 3),)], 20)
+
+
+@given(dtype=kit.dtypes("int"), cell=st.sampled_from(["rnn_tanh", "rnn_relu"]))
+def test_plain_cells_take_integers(dtype, cell):
+    x, state = kit.make_tensor(dtype, (2, 3)), kit.make_tensor(dtype, (2, 4), 1)
+    weights = kit.make_tensor(dtype, (4, 3), 2), kit.make_tensor(dtype, (4, 4), 3)
+    kit.check_op(CELLS[cell].default, x, state, *weights)

@@ -366,7 +366,12 @@ def _real(op: Builder, matrix: Value, like: Num) -> Value:
 def lu_unpack(
     op: Builder, LU_data: Value, LU_pivots: Value, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Value, Value, Value]:
-    """Trilu; the swaps one after the other."""
+    """Trilu; the swaps one after the other. Truth values are unpacked as integers."""
+    if LU_data.dtype == ir.DataType.BOOL:
+        wide = op.cast(LU_data, INT64)
+        made = lu_unpack(op, wide, LU_pivots, unpack_data, unpack_pivots)
+        p, low, up = (op.cast(value, LU_data.dtype) for value in made)
+        return p, low, up
     x = numbers(op, LU_data)
     none = nothing(op, x)
     permutation = none

@@ -13,13 +13,11 @@ import torch
 from atonnx.build import Builder, SymSize, Value
 from atonnx.dispatch import Table
 from atonnx.errors import UnsupportedOpError
-from atonnx_aten_core._axes import numel
+from atonnx_aten_core._axes import INT_MAX, numel
 
 aten = torch.ops.aten
 table = Table(__name__)
 
-# Past every size.
-_END = (1 << 63) - 1
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64)
 
@@ -111,7 +109,7 @@ def _grouped_mm(
     shared = self.rank == 2 and mat2.rank == 2
     ends = [op.Slice(bounds, [i], [i + 1], [0]) for i in range(groups + 1)]
     if not shared:
-        ends[-1] = op.const([_END], ir.DataType.INT64)
+        ends[-1] = op.const([INT_MAX], ir.DataType.INT64)
 
     def of_group(x: Value, axis: int, group: int) -> Value:
         if x.rank == 3:
@@ -293,7 +291,7 @@ def samples() -> list[Any]:
         OpSample(aten.addmv.default, (torch.randn(3), a[0], v), {"alpha": 2}),
         OpSample(aten.chain_matmul.default, ([a[0], b[0], torch.randn(5, 2)],)),
         OpSample(aten._int_mm.default, (eight((20, 8)), eight((8, 8), 1)), expect="MatMulInteger:1!"),
-        OpSample(aten._weight_int8pack_mm.default, (torch.randn(4, 8), eight((3, 8)), torch.rand(3))),
+        OpSample(aten._weight_int8pack_mm.default, (torch.randn(4, 32), eight((16, 32)), torch.rand(16))),
         OpSample(
             aten._scaled_mm.default,
             (narrow, narrow.t(), torch.rand(16, 1), torch.rand(1, 16)),

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import torch
 
 from atonnx.build import Builder, Value
+from atonnx.build.dtypes import FLOATS
 from atonnx.dispatch import Table
 from atonnx_aten_core._axes import axis_of, numel
 from atonnx_aten_core.runs import refuse_wrong_promise
@@ -149,8 +150,10 @@ def bucketize_scalar(
 
 
 def _comparable(op: Builder, sequence: Value, number: Any) -> tuple[Value, Value]:
-    if isinstance(number, float) and sequence.dtype is not None and sequence.dtype.is_integer():
+    if sequence.dtype not in FLOATS and isinstance(number, float):
         sequence = op.cast(sequence, ir.DataType.FLOAT)
+    elif sequence.dtype == ir.DataType.BOOL:
+        sequence = op.cast(sequence, ir.DataType.INT64)
     return sequence, op.cast(number, sequence.dtype)
 
 

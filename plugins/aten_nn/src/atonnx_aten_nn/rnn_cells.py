@@ -53,14 +53,14 @@ def tanh_step(
     op: Builder, given: Value, states: Sequence[Value], weight: Value, bias: Value | None
 ) -> list[Value]:
     """The hidden state."""
-    return [op.Tanh(op.Add(given, _linear(op, states[0], weight, bias)))]
+    return [op.translate(aten.tanh.default, op.Add(given, _linear(op, states[0], weight, bias)))]
 
 
 def relu_step(
     op: Builder, given: Value, states: Sequence[Value], weight: Value, bias: Value | None
 ) -> list[Value]:
     """The hidden state."""
-    return [op.Relu(op.Add(given, _linear(op, states[0], weight, bias)))]
+    return [op.translate(aten.relu.default, op.Add(given, _linear(op, states[0], weight, bias)))]
 
 
 def scanned(
