@@ -47,6 +47,11 @@ EVALUATED = {
 }
 
 
+def _text(value: Any) -> str:
+    """The value in a test's name, which is the same in each process."""
+    return f"tensor{list(value.shape)}" if isinstance(value, torch.Tensor) else str(value)[:30]
+
+
 class Case:
     """A call of a layer's constructor, and its inputs at a size."""
 
@@ -54,8 +59,9 @@ class Case:
         self.name, self.inputs, self.args, self.kwargs = name, inputs, args, kwargs
 
     def __repr__(self) -> str:
-        given = [*map(str, self.args), *(f"{name}={value}" for name, value in self.kwargs.items())]
-        return ", ".join([self.name, *(" ".join(text.split())[:30] for text in given)])
+        given = [_text(value) for value in self.args]
+        given += [f"{name}={_text(value)}" for name, value in self.kwargs.items()]
+        return ", ".join([self.name, *given])
 
     def layer(self) -> nn.Module:
         """The layer; a lazy one has seen its input."""
