@@ -115,9 +115,11 @@ class _Kind:
 
 
 _LSTM = _Kind("LSTM", (0, 3, 1, 2), lstm_step)
-_GRU = _Kind("GRU", (1, 0, 2), gru_step)
-_TANH = _Kind("RNN", (0,), tanh_step, "Tanh")
-_RELU = _Kind("RNN", (0,), relu_step, "Relu")
+_KINDS = {
+    "aten::gru": _Kind("GRU", (1, 0, 2), gru_step),
+    "aten::rnn_tanh": _Kind("RNN", (0,), tanh_step, "Tanh"),
+    "aten::rnn_relu": _Kind("RNN", (0,), relu_step, "Relu"),
+}
 
 
 def _is_zero(value: Value) -> bool:
@@ -209,7 +211,7 @@ def _node(
         hidden_size=hidden,
         direction="bidirectional" if len(params) == 2 else None,
         activations=[kind.activation] * len(params) if kind.activation else None,
-        linear_before_reset=1 if kind is _GRU else None,
+        linear_before_reset=1 if kind.op_type == "GRU" else None,
         outputs=outputs,
     )
     return made
@@ -300,8 +302,8 @@ def lstm(
     )
 
 
-@table.translate(aten.gru.input)
-def gru(
+@table.translate(aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input)
+def gru_or_rnn(
     op: Builder,
     input: Value,
     hx: Value,
@@ -313,47 +315,10 @@ def gru(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Value | None, ...]:
-    """GRU, once a layer, the reset gate after the linear part."""
+    """GRU, the reset gate after the linear part, or RNN, once a layer."""
+    kind = _KINDS[op.origin.op.partition(".")[0]]
     return recurrent(
-        op, _GRU, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
-
-
-@table.translate(aten.rnn_tanh.input)
-def rnn_tanh(
-    op: Builder,
-    input: Value,
-    hx: Value,
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Value | None, ...]:
-    """RNN, once a layer."""
-    return recurrent(
-        op, _TANH, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
-
-
-@table.translate(aten.rnn_relu.input)
-def rnn_relu(
-    op: Builder,
-    input: Value,
-    hx: Value,
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Value | None, ...]:
-    """RNN with Relu, once a layer."""
-    return recurrent(
-        op, _RELU, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+        op, kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first
     )
 
 
@@ -386,8 +351,8 @@ def lstm_packed(
     )
 
 
-@table.translate(aten.gru.data)
-def gru_packed(
+@table.translate(aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data)
+def packed_gru_or_rnn(
     op: Builder,
     data: Value,
     batch_sizes: Value,
@@ -399,78 +364,10 @@ def gru_packed(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Value | None, ...]:
-    """GRU, once a layer, with the lengths of the sequences."""
-    return _packed(
-        op,
-        _GRU,
-        data,
-        batch_sizes,
-        [hx],
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-    )
-
-
-@table.translate(aten.rnn_tanh.data)
-def rnn_tanh_packed(
-    op: Builder,
-    data: Value,
-    batch_sizes: Value,
-    hx: Value,
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Value | None, ...]:
-    """RNN, once a layer, with the lengths of the sequences."""
-    return _packed(
-        op,
-        _TANH,
-        data,
-        batch_sizes,
-        [hx],
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-    )
-
-
-@table.translate(aten.rnn_relu.data)
-def rnn_relu_packed(
-    op: Builder,
-    data: Value,
-    batch_sizes: Value,
-    hx: Value,
-    params: Params,
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Value | None, ...]:
-    """RNN with Relu, once a layer, with the lengths of the sequences."""
-    return _packed(
-        op,
-        _RELU,
-        data,
-        batch_sizes,
-        [hx],
-        params,
-        has_biases,
-        num_layers,
-        dropout,
-        train,
-        bidirectional,
-    )
+    """GRU or RNN, once a layer, with the lengths of the sequences."""
+    kind = _KINDS[op.origin.op.partition(".")[0]]
+    flags = (params, has_biases, num_layers, dropout, train, bidirectional)
+    return _packed(op, kind, data, batch_sizes, [hx], *flags)
 
 
 def samples() -> list[Any]:
