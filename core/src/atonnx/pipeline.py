@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import onnx_ir as ir
 import torch
@@ -44,6 +44,8 @@ from atonnx.program.outputs import name_output_axes
 from atonnx.program.progress import DONE, SAVE, Report, shown
 
 __all__ = ["CAPTURE_LOCK", "export"]
+
+_T = TypeVar("_T")
 
 _DEFAULT_TARGET = "onnxruntime"
 CAPTURE_LOCK = threading.RLock()  # around what is global to the process: capture and its patches
@@ -219,6 +221,7 @@ class _Conversion:
     opset_was_asked: bool
     plugins: Plugins
     table: DispatchTable
+    lowerings: OpsetTable
     prefer: Mapping[Any, str]
     runtime: Target
     optimize: bool
@@ -238,7 +241,9 @@ def _conversion(
     prefer = prefer or {}
     runtime = _checked_target(target, opset, plugins, prefer)
     table = dispatch_table(plugins, opset, prefer).with_custom(custom_rows(custom_translation_table))
-    return _Conversion(opset, opset_version is not None, plugins, table, prefer, runtime, optimize, state)
+    lowerings = opset_table(plugins, prefer)
+    asked = opset_version is not None
+    return _Conversion(opset, asked, plugins, table, lowerings, prefer, runtime, optimize, state)
 
 
 def _convert(
@@ -281,7 +286,7 @@ def _translator(captured: Captured, how: _Conversion, tell: Report) -> Translato
     plugins, prefer = how.plugins, how.prefer
     session = Session(
         how.opset,
-        OpsetTable(plugins.opset_rows(), prefer),
+        how.lowerings,
         facts=facts,
         axis_names=captured.axis_names,
         domains=plugins.domains().preferring(prefer),
@@ -305,16 +310,29 @@ def _translator(captured: Captured, how: _Conversion, tell: Report) -> Translato
 def dispatch_table(plugins: Plugins, opset: int, prefer: Mapping[Any, str]) -> DispatchTable:
     """All plugins' rows, merged for an opset; kept as long as the plugins are."""
     plain = [row for name, table in plugins.translation_tables(opset) for row in custom_rows(table, name)]
-    kept = _TABLES.setdefault(plugins, {})
-    key = (opset, frozenset((target_name(k), v) for k, v in prefer.items()))
     if plain:
         return merge([*plugins.translations(), *plain], opset, prefer)
+    return _kept(plugins, (opset, _settled(prefer)), lambda: merge(plugins.translations(), opset, prefer))
+
+
+def opset_table(plugins: Plugins, prefer: Mapping[Any, str]) -> OpsetTable:
+    """All plugins' rows for ONNX operators at other opsets; kept as long as the plugins are."""
+    return _kept(plugins, _settled(prefer), lambda: OpsetTable(plugins.opset_rows(), prefer))
+
+
+def _settled(prefer: Mapping[Any, str]) -> frozenset[tuple[str, str]]:
+    return frozenset((target_name(what), plugin) for what, plugin in prefer.items())
+
+
+def _kept(plugins: Plugins, key: Any, make: Callable[[], _T]) -> _T:
+    kept = _TABLES.setdefault(plugins, {})
     if key not in kept:
-        kept[key] = merge(plugins.translations(), opset, prefer)
-    return kept[key]
+        kept[key] = make()
+    found: _T = kept[key]
+    return found
 
 
-_TABLES: weakref.WeakKeyDictionary[Plugins, dict[Any, DispatchTable]] = weakref.WeakKeyDictionary()
+_TABLES: weakref.WeakKeyDictionary[Plugins, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 def _checked_opset(opset_version: int | None) -> int:

@@ -104,6 +104,8 @@ class DispatchTable:
         custom = dict(self._custom)
         for row in rows:
             custom[row.target] = (*custom.get(row.target, ()), row)
+        if custom == self._custom:
+            return self
         return DispatchTable(self.opset, self._rows, self._prefer, custom)
 
     def _settle(self, target: str, row: Translation) -> None:
