@@ -147,6 +147,8 @@ def step(batch, new, past, layers, heads, head_dim, vocabulary=60):
 
 
 def gpt2_cache(n_embd=32, n_layer=2, n_head=4):
+    if torch.__version__.startswith("2.13"):
+        pytest.skip("its torch.export takes no dynamic shapes for **kwargs")
     model = _gpt2(n_embd=n_embd, n_layer=n_layer, n_head=n_head)
     from transformers import DynamicCache
 

@@ -45,6 +45,8 @@ def targets() -> list[str]:
 def excuse(target: str) -> str:
     """Why the operator has no sample; empty if it has to have one."""
     overload = overload_named(target)
+    if overload is None and target.startswith("aten::"):
+        return "this torch does not have it"
     if overload is not None and not overload._schema.returns:
         return "a check, of which the model has nothing"
     return next(
@@ -74,6 +76,8 @@ def same_numbers(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_every_operator_computes_what_eager_torch_does(target: str, given: dict[str, list[OpSample]]) -> None:
     if excuse(target):
         pytest.skip(excuse(target))
+    if target == "aten::_grid_sampler_2d_cpu_fallback" and torch.__version__.startswith("2.13"):
+        pytest.skip("this torch has no shape rule of it")
     assert given.get(target), "it has no sample"
     draw = zlib.crc32(target.encode())
     for number, sample in enumerate(given[target], draw):

@@ -94,7 +94,9 @@ def test_scan(opset: int) -> None:
         return scan(lambda c, x: (c + x, c * 2), torch.zeros(3), x, dim=0)
 
     assert "Scan" in check(function, (X,), rows=False, opset=opset)
-    assert "If" in check(function, (X,), (Y,), (X[:0],), opset=opset)
+    # torch 2.13 scans over no empty axis in eager.
+    none = () if torch.__version__.startswith("2.13") else ((X[:0],),)
+    assert "If" in check(function, (X,), (Y,), *none, opset=opset)
 
 
 @pytest.mark.parametrize("opset", [11, 20])

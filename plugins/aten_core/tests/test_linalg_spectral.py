@@ -149,6 +149,7 @@ def test_pseudoinverses(dtype: torch.dtype, rows: int, columns: int, seed: int) 
     kit.check_op(aten.linalg_pinv.atol_rtol_tensor, positive(dtype, (2,), rows, seed), hermitian=True, **near)
 
 
+@pytest.mark.skipif(not hasattr(aten, "linalg_polar"), reason="this torch does not have them")
 @settings(max_examples=8)
 @given(dtype=DTYPES, side=st.integers(1, 5), seed=SEEDS)
 def test_functions_of_the_spectrum(dtype: torch.dtype, side: int, seed: int) -> None:

@@ -90,3 +90,19 @@ def test_hinge_embedding(opset, dtype, shape, margin, reduction):
     target = torch.where(kit.make_tensor(torch.bool, shape, 2), 1, -1).to(dtype)
     arguments = (x, target, margin, reduction)
     kit.check_op(aten.hinge_embedding_loss.default, *arguments, opset=opset, atol=1e-5, rtol=1e-4)
+
+
+@given(
+    opset=kit.opsets(),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    shape=kit.shapes(min_rank=1, max_rank=2, min_side=1),
+    reduction=st.integers(0, 2),
+    seed=st.integers(0, 99),
+)
+def test_multilabel_margins(opset, dtype, shape, reduction, seed):
+    drawn = torch.Generator().manual_seed(seed)
+    reduction = reduction if len(shape) == 2 else max(reduction, 1)
+    x = torch.randn(shape, dtype=dtype, generator=drawn)
+    target = torch.randint(-1, shape[-1], shape, generator=drawn)
+    kit.check_op(torch.ops.aten.multilabel_margin_loss.default, x, target, reduction, opset=opset)
+    kit.check_op(torch.ops.aten.multilabel_margin_loss_forward.default, x, target, reduction, opset=opset)

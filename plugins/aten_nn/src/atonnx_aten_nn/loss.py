@@ -306,6 +306,41 @@ def hinge_embedding_loss(
     return _reduced(op, op.translate(aten.add.Tensor, far, own), reduction)
 
 
+@table.translate(aten.multilabel_margin_loss_forward.default)
+def multilabel_margin_loss_forward(
+    op: Builder, self: Value, target: Value, reduction: int
+) -> tuple[Value, Value]:
+    """The targets of a row end before its first negative one; margins to all other classes are added up."""
+    if self.rank < 2 and reduction == 0:
+        what = "one example without a reduction, for which torch states a wrong shape,"
+        raise UnsupportedOpError.here(op, what, hint="give a batch of one, or reduce")
+    classes = sizes_of(self)[-1] if self.rank else 1
+    x = op.reshape(self, [1, classes]) if self.rank < 2 else self
+    targets = op.reshape(target, [1, classes]) if self.rank < 2 else target
+    ended = op.CumSum(op.cast(op.Less(targets, 0), D.INT64), op.const(1, D.INT64))
+    valid = op.Equal(ended, 0)
+    places = op.Where(valid, targets, 0)
+    numbers = op.Range(0, op.size(classes), 1)
+    named = op.And(op.Equal(op.Unsqueeze(places, [2]), numbers), op.Unsqueeze(valid, [2]))
+    is_target = op.Greater(op.ReduceSum(op.cast(named, D.INT32), [1], keepdims=0), 0)
+    apart = op.Sub(1.0, op.Unsqueeze(op.GatherElements(x, places, axis=1), [2]))
+    apart = op.Add(apart, op.Unsqueeze(x, [1]))
+    counted = op.And(op.Unsqueeze(valid, [2]), op.Unsqueeze(op.Not(is_target), [1]))
+    counted = op.And(counted, op.Greater(apart, 0.0))
+    sums = op.ReduceSum(op.Where(counted, apart, 0.0), [1, 2], keepdims=0)
+    loss = op.Div(sums, op.cast(op.size(classes), self.dtype))
+    return (
+        _reduced(op, loss, reduction),
+        op.reshape(op.cast(is_target, self.dtype), sizes_of(target)),
+    )
+
+
+@table.translate(aten.multilabel_margin_loss.default)
+def multilabel_margin_loss(op: Builder, self: Value, target: Value, reduction: int = 1) -> Value:
+    """The first result of multilabel_margin_loss_forward."""
+    return multilabel_margin_loss_forward(op, self, target, reduction)[0]
+
+
 def samples() -> list[Any]:
     """A call of each row."""
     from atonnx.testing import OpSample
@@ -319,6 +354,7 @@ def samples() -> list[Any]:
     def pair(*more: Any) -> Any:
         return lambda: (torch.randn(3, 4), torch.randn(3, 4), torch.ones(3, 4), *more)
 
+    sets = torch.tensor([[2, 0, -1], [1, -1, 0]])
     one: dict[str, Any] = {"expect": "NegativeLogLikelihoodLoss:1!", "opsets": 12}
     return [
         OpSample(aten.nll_loss.default, scores(), **one),
@@ -330,4 +366,6 @@ def samples() -> list[Any]:
         OpSample(aten.cross_entropy_loss.default, image(None, 1, -100, 0.1)),
         OpSample(aten.margin_ranking_loss.default, pair(0.5)),
         OpSample(aten.hinge_embedding_loss.default, lambda: (torch.randn(2, 3), torch.ones(2, 3), 0.5)),
+        OpSample(aten.multilabel_margin_loss.default, lambda: (torch.randn(2, 3), sets)),
+        OpSample(aten.multilabel_margin_loss_forward.default, lambda: (torch.randn(2, 3), sets, 0)),
     ]
