@@ -196,7 +196,7 @@ def _shown(plugins: Plugins, target: str, opset: int) -> list[str]:
             dynamic=False,
             outputs=sample.options.get("outputs"),
         )
-        counts = counted(translate_call(call, opset, opset_table=table))
+        counts = counted(translate_call(call, opset, lowerings=table))
     except OnnxExporterError as error:
         return [f"  its first sample: {str(error).splitlines()[0]}"]
     lines = [f"  its first sample becomes {', '.join(f'{n} {c}' for n, c in counts.items()) or 'nothing'}"]

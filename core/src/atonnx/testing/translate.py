@@ -19,7 +19,7 @@ from atonnx.build.translator import Translator
 from atonnx.dispatch import DEFAULT_OPSET, OpsetTable, Translation
 from atonnx.dispatch.known import distribution_of
 from atonnx.errors import TranslationError
-from atonnx.pipeline import dispatch_table
+from atonnx.pipeline import dispatch_table, opset_table
 from atonnx.plugins import Plugins, load
 from atonnx.testing.graphs import OneCall, capture_call
 
@@ -44,13 +44,13 @@ def translate_call(
     call: OneCall,
     opset: int,
     rows: Sequence[Translation] = (),
-    opset_table: OpsetTable | None = None,
+    lowerings: OpsetTable | None = None,
 ) -> ir.Model:
     """The model of a captured call. ``rows`` come before those of the plugins."""
     plugins = load()
     custom_domains()
     facts = SizeFacts(call.ranges)
-    session = Session(opset, opset_table or _opset_table(plugins), facts=facts)
+    session = Session(opset, lowerings or opset_table(plugins, {}), facts=facts)
     table = dispatch_table(plugins, opset, {})
     if rows:
         table = table.with_custom(rows)
@@ -78,11 +78,6 @@ def translate_call(
         state="drop",
         default_opset=False,
     )
-
-
-@functools.lru_cache(maxsize=4)
-def _opset_table(plugins: Plugins) -> OpsetTable:
-    return OpsetTable(plugins.opset_rows(), None)
 
 
 @functools.lru_cache(maxsize=4)
